@@ -21,7 +21,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     overall and by domain, as FELM scores them.
 
     Args:
-        predictions: for each response a list of verdicts, True = factual, one per segment, or an
+        predictions: for each response a list of verdicts, True or 1 = factual, one per segment, or an
             evaluator's reply (a string), which names the wrong segments after "Answer: " or says
             ALL_CORRECT, or a list of replies, of which the majority counts for each segment (the
             first of equally frequent verdicts), or None if there is no reply.

@@ -36,7 +36,11 @@ T, F = True, False
         # No verdict: all are correct.
         ("", (T, T, T), None),
         ("1 and 2 are wrong", (T, T, T), None),
-        ("Answer:2", (T, T, T), None),
+        # Only the readable reading knows other forms of the mark.
+        ("Answer:2", (T, T, T), (T, F, T)),
+        ("**Answer:** 2", (T, T, T), (T, F, T)),
+        ("There are 3 segments.\n**answer**: 1, 2", (T, T, T), (F, F, T)),
+        ("The answer: none of the 4", (T, T, T), None),
         ("Answer: " + "9" * 5000, (T, T, T), None),
     ],
 )
@@ -102,8 +106,8 @@ def test_the_majority_of_sampled_replies() -> None:
         ([[True]], [], {}, "0 predictions for 1 references"),
         ([[True], [True, False]], [[True], [True]], {}, r"predictions\[1\]: 1 verdicts for 2 segments"),
         ([[True]], [[]], {}, r"predictions\[0\]: 0 verdicts for 1 segments"),
-        ([[True]], [[1]], {}, r"predictions\[0\]: \[1\]; allowed: a list of True and False"),
-        ([[True], [1]], [None, None], {}, r"references\[1\] is \[1\]; allowed: a list of True \(factual\) and False"),
+        ([[True]], [[2]], {}, r"predictions\[0\]: \[2\]; allowed: a list of True and False"),
+        ([[True], [2]], [None, None], {}, r"references\[1\] is \[2\]; allowed: a list of True \(factual\) and False"),
         (["True"], [[True]], {}, r"references\[0\] is 'True'"),
         ([[True]], [[True]], {"domains": "wk"}, "domains is 'wk'; allowed: a list of 1 strings"),
         ([[True]], [[True]], {"domains": [None]}, "allowed: a list of 1 strings"),
@@ -180,3 +184,59 @@ def test_undefined_scores_are_shown_with_the_reason() -> None:
     assert f"undefined (precision, readable_precision): {reason}" in repr(evaluation)
     with pytest.raises(InputError, match=f"no score 'precision': {reason}"):
         evaluation["precision"]
+
+
+def felm_file(path: Path, **fields: Any) -> Any:
+    """Return the evaluation of a file with these fields for the first response of the sample."""
+    first = qabench.load_dataset("felm", "sample", split="test")[0]
+    path.write_text(json.dumps({"id": first["index"]} | fields))
+    return qabench.evaluate_predictions("felm", "sample", path)
+
+
+def test_verdicts_may_be_ones_and_zeros(tmp_path: Path) -> None:
+    labels = qabench.load_dataset("felm", "sample", split="test")[0]["labels"]
+    as_numbers = [int(label) for label in labels]
+    named = felm_file(tmp_path / "a.jsonl", labels=labels)
+    assert felm_file(tmp_path / "a.jsonl", labels=as_numbers).records == named.records
+    metric = qabench.load_metric("felm_factuality")
+    (expected,) = [metric.compute(predictions=[labels], references=[labels], per_question=True)["per_question"]]
+    for predictions in ([as_numbers], [np.array(as_numbers)]):
+        assert (
+            metric.compute(predictions=predictions, references=[labels], per_question=True)["per_question"] == expected
+        )
+    assert felm_scores([as_numbers], [as_numbers]) == felm_scores([labels], [labels])
+    for wrong in ([2] * len(labels), ["true"] * len(labels), [0.5] * len(labels)):
+        (problem,) = {record.problem for record in felm_file(tmp_path / "a.jsonl", labels=wrong).records[:1]}
+        assert "allowed: a list of true and false, or of 1 and 0" in problem
+
+
+def test_labels_and_a_reply_must_agree(tmp_path: Path) -> None:
+    labels = [False, *[True] * (len(qabench.load_dataset("felm", "sample", split="test")[0]["labels"]) - 1)]
+    path = tmp_path / "a.jsonl"
+    alone = felm_file(path, labels=labels).records[0]
+    for reply in ("Answer: 1", "I cannot say.", None):
+        assert felm_file(path, labels=labels, reply=reply).records[0].scores == alone.scores
+    record = felm_file(path, labels=labels, reply="Answer: ALL_CORRECT").records[0]
+    assert "labels and reply disagree: the labels say 'Answer: 1', and the reply 'ALL_CORRECT'" in record.problem
+    assert "give one of the two" in record.problem
+
+
+def test_the_authors_result_files(tmp_path: Path) -> None:
+    """``save_exp`` of eval.py writes a CSV with the ids of responses and replies; of cot-cons, the text of a list."""
+    pandas = pytest.importorskip("pandas")
+    rows = list(qabench.load_dataset("felm", "sample", split="test"))
+    replies: list[Any] = [f"[1] Reasons.\nAnswer: {i % 2 + 1}" for i, _ in enumerate(rows)]
+    replies[1] = ["Answer: 1", "Answer: ALL_CORRECT", "Answer: 1"]
+    ids = [row["index"] for row in rows]
+    table = {"id": ids, "dataset": [row["domain"] for row in rows], "label": [row["labels"] for row in rows]}
+    pandas.DataFrame(table | {"gen": replies, "res": ["x"] * len(rows)}).to_csv(tmp_path / "result.csv")
+    lines = [{"id": id, "reply": reply} for id, reply in zip(ids, replies, strict=True)]
+    expected = qabench.evaluate_predictions("felm", "sample", lines)
+    assert qabench.evaluate_predictions("felm", "sample", tmp_path / "result.csv").records == expected.records
+
+
+def test_no_internal_message_about_unreadable_replies(tmp_path: Path) -> None:
+    evaluation = felm_file(tmp_path / "a.jsonl", reply="I cannot say.")
+    text = repr(evaluation)
+    assert "no verdict" in text and "readable_" not in "".join(evaluation.problem_sentences())
+    assert "declares" not in text and "scorer" not in text

@@ -134,16 +134,21 @@ def absent_scores(
     returned = list(columns)
     computed = {spec.group for spec in present(benchmark.scores, returned)}
     expected = computed.intersection(groups) if notes else groups
+    # Of scores over readable replies, the unreadable replies are counted and named.
+    of_readable = {spec.readable for spec in benchmark.scores}
     names = [
         spec.name
         for spec in benchmark.scores
-        if spec.group in expected and not spec.partial and not present([spec], returned)
+        if spec.group in expected
+        and not spec.partial
+        and spec.name not in of_readable
+        and not present([spec], returned)
     ]
     if not returned or not names:
         return []
     return [
-        f"no answer has a value of {', '.join(names)}, which {benchmark.title} declares in its scores; its scorer "
-        f"returned only {', '.join(returned)}"
+        f"{benchmark.title} scores that no answer has: {', '.join(names)}; the answers have only: "
+        f"{', '.join(returned)}"
     ]
 
 

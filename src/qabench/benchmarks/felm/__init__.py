@@ -97,7 +97,7 @@ class Felm(Benchmark):
         *_metrics(READABLE, "Readable replies only: ", "segments", "felm_readable", official=False),
     )
     headline = ("f1",)
-    prediction_fields = ("reply", "labels", "answer")
+    prediction_fields = ("reply", "labels", "answer", "gen")
     id_fields = ("id", "index")
     options = (
         Option(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from qabench.answers import is_list_of
 from qabench.benchmarks.felm.official import misread, signatures
-from qabench.benchmarks.felm.scores import Verdicts, as_reply, check_format, response_score
+from qabench.benchmarks.felm.scores import (
+    ResponseScore,
+    Verdicts,
+    as_reply,
+    as_verdicts,
+    check_format,
+    response_score,
+)
 from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
@@ -16,6 +24,7 @@ from qabench.evaluation.records import ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Scorer
 from qabench.stats import mean_interval
 
+LONGEST_LIST = 1_000_000  # characters of a list of replies in a result file of the authors
 NOTE = (
     "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
     "not found."
@@ -26,9 +35,10 @@ NOTE = (
 class FelmScorer(Scorer):
     """Reads replies, and counts the segments that they judge.
 
-    A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's
+    A prediction has ``labels`` (True or 1 = factual, one per segment), or ``reply``: an evaluator's
     reply, or a list of replies, whose majority counts. With ``claims`` ({"segment", "text"}), the
-    reply is about these claims. (``answer`` is another name for ``reply``.) A response without a
+    reply is about these claims. (``answer`` is another name for ``reply``, and so is ``gen``, the
+    column of the authors' result files.) If both are there, they must agree. A response without a
     usable prediction counts as "all segments are correct", like an unreadable reply. Solvers also
     store the ``reasons`` of replies without a verdict.
 
@@ -52,11 +62,13 @@ class FelmScorer(Scorer):
             claims = _claims(fields)
             value = _verdicts_or_reply(fields)
             score = response_score(row["labels"], value, self.reply_format, claims or None)
+            if fields.get("labels") is not None:
+                self._check_agreement(score, _reply(fields), claims)
         except InputError as error:
             value, unusable = None, str(error)
             score = response_score(row["labels"], None)
         replies = value if isinstance(value, list) else [value]
-        replies = [] if is_list_of(value, bool) else replies
+        replies = [] if as_verdicts(value) is not None else replies
         texts = [reply for reply in replies if isinstance(reply, str)]
         problem, status = unusable, ANSWERED
         lacking = score.unparsed + score.unanswered
@@ -88,6 +100,20 @@ class FelmScorer(Scorer):
             usable=unusable is None,
         )
 
+    def _check_agreement(self, score: ResponseScore, reply: Any, claims: list[Json] | None) -> None:
+        """Raise InputError if a reply beside labels says something else. An unreadable one says nothing."""
+        if reply is None:
+            return
+        by_reply = response_score(score.labels, reply, self.reply_format, claims or None)
+        if by_reply.readable is not None and score.verdicts not in (
+            by_reply.readable,
+            by_reply.verdicts,
+        ):
+            raise InputError(
+                f"labels and reply disagree: the labels say {as_reply(score.verdicts)!r}, and the reply "
+                f"{as_reply(by_reply.readable)!r}; give one of the two"
+            )
+
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures of the official scores, and of the scores of readable replies."""
         asked = dict(about)
@@ -106,7 +132,17 @@ class FelmScorer(Scorer):
 
 
 def _reply(fields: Mapping[str, Any]) -> Any:
-    return fields.get("reply", fields.get("answer"))
+    """Return the reply, or the list of replies, which the authors' result files hold as Python's text."""
+    reply = fields.get("reply", fields.get("answer", fields.get("gen")))
+    if reply is None or "gen" not in fields or reply is not fields["gen"]:
+        return reply
+    if isinstance(reply, str) and reply.startswith("[") and len(reply) <= LONGEST_LIST:
+        try:
+            replies = literal_eval(reply)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):  # a reply that starts with "["
+            return reply
+        return replies if is_list_of(replies, str) and replies else reply
+    return reply
 
 
 def _claims(fields: Mapping[str, Any]) -> list[Json] | None:
@@ -122,11 +158,13 @@ def _claims(fields: Mapping[str, Any]) -> list[Json] | None:
 
 def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
     reply = _reply(fields)
-    if "labels" in fields and not is_list_of(fields["labels"], bool):
-        raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
-    if "labels" not in fields and is_list_of(reply, bool):
+    if "labels" in fields and as_verdicts(fields["labels"]) is None:
+        raise InputError(
+            f"labels are {fields['labels']!r:.80}; allowed: a list of true and false, or of 1 and 0"
+        )
+    if "labels" not in fields and as_verdicts(reply) is not None:
         raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
-    return fields.get("labels", reply)
+    return as_verdicts(fields["labels"]) if "labels" in fields else reply
 
 
 def _segments(row: Row, verdicts: Verdicts | None) -> list[Json]:

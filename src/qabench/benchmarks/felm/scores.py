@@ -29,6 +29,9 @@ ALL_CORRECT = "ALL_CORRECT"
 # The marks that the official script recognizes. A model may write others.
 OFFICIAL_MARKS = {"answer": ALL_CORRECT, "vicuna": r"ALL\_CORRECT"}
 REPLY_FORMATS = tuple(OFFICIAL_MARKS)
+# How models write the mark in other ways, such as "Answer:2" and "**Answer:** 2". The official script
+# does not read these.
+OTHER_MARK = re.compile(r"\banswer[\s*_`]*:", re.IGNORECASE)
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
 CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
 # No response has a billion segments, and Python refuses integers of thousands of digits.
@@ -69,7 +72,8 @@ def read_reply(
     An id 0 means the last segment, and in the format "vicuna" only ``ALL\_CORRECT`` (with the
     backslash) is recognized. The readable one ignores an id 0, accepts ALL_CORRECT with or without
     the backslash in the format "vicuna", and is None if the reply contains neither an id nor
-    ALL_CORRECT. Both ignore ids of unknown segments or claims.
+    ALL_CORRECT. It also reads "Answer:" in other forms, such as "Answer:2" and "**Answer:** 2". Both
+    ignore ids of unknown segments or claims.
     """
 
     def verdicts(ids: set[int]) -> Verdicts:
@@ -83,6 +87,8 @@ def read_reply(
     ids = {int(number) for number in ID.findall(text) if int(number) <= n}
     says_correct = OFFICIAL_MARKS[reply_format] in reply
     official = set() if says_correct else {id or n for id in ids}
+    if reply_format == "answer" and ANSWER not in reply and (mark := OTHER_MARK.search(reply)):
+        ids = {int(number) for number in ID.findall(reply[mark.end() :]) if int(number) <= n}
     if says_correct or ALL_CORRECT in reply:
         return Reading(verdicts(official), verdicts(set()))
     return Reading(verdicts(official), verdicts(ids - {0}) if ids - {0} else None)
@@ -101,6 +107,18 @@ def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
     """
     # max returns the first maximum, which is the earliest sample's verdict.
     return tuple(max(verdicts, key=verdicts.count) for verdicts in zip(*samples, strict=True))
+
+
+def as_verdicts(value: Any) -> list[bool] | None:
+    """Return a list of True and False, or of 1 and 0, as verdicts, or None for anything else."""
+    if is_list_of(value, bool):
+        return list(value)
+    if not isinstance(value, list | tuple):
+        return None
+    is_binary = all(
+        isinstance(item, bool | int | np.bool_ | np.integer) and item in (0, 1) for item in value
+    )
+    return [bool(item) for item in value] if is_binary else None
 
 
 def as_reply(verdicts: Verdicts) -> str:
@@ -210,8 +228,9 @@ def felm_scores(
     """Score verdicts on the segments of responses against human labels.
 
     Args:
-        references: for each response its labels, True = factual, one per segment and at least one.
-        predictions: for each response a list of verdicts, True = factual, one per segment, or an
+        references: for each response its labels, True (or 1) = factual, one per segment and at
+            least one.
+        predictions: for each response a list of verdicts, True (or 1) = factual, one per segment, or an
             evaluator's reply (a string, see ``read_reply``), or a list of replies, whose
             ``majority`` counts (cot-cons). None is a missing reply.
         reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the
@@ -225,12 +244,14 @@ def felm_scores(
     check_format(reply_format)
     scores = []
     for i, (labels, prediction) in enumerate(zip(references, predictions, strict=True)):
-        if not is_list_of(labels, bool) or not labels:
+        own = as_verdicts(labels)
+        if not own:
             raise InputError(
-                f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
+                f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, or of 1 and 0, "
+                "one per segment"
             )
         try:
-            scores.append(response_score(labels, prediction, reply_format))
+            scores.append(response_score(own, prediction, reply_format))
         except InputError as error:
             raise InputError(f"predictions[{i}]: {error}") from None
     return scores
@@ -250,20 +271,21 @@ def response_score(
     Raises InputError if the prediction is of another type, or does not have one verdict per
     segment.
     """
-    if not claims and is_list_of(prediction, bool):
-        if len(prediction) != len(labels):
+    verdicts = None if claims else as_verdicts(prediction)
+    if verdicts is not None:
+        if len(verdicts) != len(labels):
             raise InputError(
-                f"{len(prediction)} verdicts for {len(labels)} segments; give one verdict per segment"
+                f"{len(verdicts)} verdicts for {len(labels)} segments; give one verdict per segment"
             )
-        return ResponseScore(tuple(labels), tuple(prediction), tuple(prediction))
+        return ResponseScore(tuple(labels), tuple(verdicts), tuple(verdicts))
     replies = [prediction]
     if isinstance(prediction, list | tuple):
         replies, reply_format = list(prediction), "answer"
     replies = [None if reply is UNANSWERED else reply for reply in replies]
     if not all(reply is None or isinstance(reply, str) for reply in replies):
         raise InputError(
-            f"{prediction!r:.80}; allowed: a list of True and False, one per segment; a reply (string), a list of "
-            "replies, or None"
+            f"{prediction!r:.80}; allowed: a list of True and False, or of 1 and 0, one per segment; "
+            "a reply (string), a list of replies, or None"
         )
     readings = [read_reply(reply, len(labels), reply_format, claims) for reply in replies]
     readable = [reading.readable for reading in readings if reading.readable is not None]
