@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from qabench.data.rows import SourceRow, read_json_lines, read_json_list
@@ -11,6 +11,8 @@ from qabench.errors import InputError
 from qabench.io.tables import one_line
 from qabench.retrieval.documents import Document, document_of
 
+# Columns with ids. The first that exists is used.
+IDS = ("id", "docno", "doc_id", "docid", "_id")
 LONGEST_CELL = 2**31 - 1  # characters of a CSV file's cell. The csv module's default is 131,072.
 
 
@@ -31,40 +33,45 @@ def read_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def read_documents(
-    rows: Iterable[SourceRow], source: str, column: str = "text", id_column: str | None = None
+    rows: Iterable[SourceRow],
+    source: str,
+    columns: Sequence[str] = ("text",),
+    id_column: str | None = None,
 ) -> tuple[list[Document], list[str]]:
     """Return the documents in rows, and the places of rows without text, which are skipped.
 
     Args:
         rows: the rows.
         source: the name of the file or dataset, for messages.
-        column: the column with the text.
-        id_column: the column with the ids. By default, it is "id", or if the first row has no such
-            column, ids are the positions of rows.
+        columns: the columns with text. Several are joined by a newline, without those that are empty.
+        id_column: the column with the ids. By default, it is the first of ``IDS`` in the first row,
+            or if there is none, ids are the positions of rows.
 
     Raises:
         InputError: a row has a text that is not a string, or no id. Or no row has text.
     """
     documents: list[Document] = []
     skipped: list[str] = []
-    columns: list[str] = []  # of the first row
+    present: list[str] = []  # columns of the first row
     for position, row in enumerate(rows):
-        columns = columns or list(row.fields)
-        if id_column is None and "id" in columns:
-            id_column = "id"
-        text = row.get(column, str, None) if column in row.fields else None
-        if text is None or not text.strip():
+        if not present:
+            present = list(row.fields)
+            id_column = id_column or next((name for name in IDS if name in present), None)
+        texts = [row.get(name, str, None) for name in columns if name in row.fields]
+        text = "\n".join(text for text in texts if text and text.strip())
+        if not text:
             skipped.append(row.where)
             continue
         id = position if id_column is None else row.get(id_column, str, int)
         if id == "":
             raise InputError(f"{row.where} has no id in {id_column!r}")
-        document = document_of(row.fields, str(id), [column])
+        document = document_of({**row.fields, "text": text}, str(id), ["text"])
         if document:
             documents.append(document)
     if not documents:
         raise InputError(
-            f"{source} has no text in {column!r}; its columns are {', '.join(columns) or 'none'}"
+            f"{source} has no text in {', '.join(map(repr, columns))}; its columns are "
+            f"{', '.join(present) or 'none'}"
         )
     return documents, skipped
 
@@ -104,11 +111,11 @@ def _next_row(reader: csv.DictReader[str], path: Path) -> dict[str, str] | None:
 
 
 def _text_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the lines of a text file that are not blank, with their numbers from 1 as ids."""
+    """Yield the lines of a text file that are not blank, with their numbers from 0 as ids."""
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    for number, line in enumerate(lines, 1):
+    for position, line in enumerate(lines):
         if line.strip():
-            yield SourceRow({"id": number, "text": line}, f"{path}, line {number}")
+            yield SourceRow({"id": position, "text": line}, f"{path}, line {position + 1}")
 
 
 def _parquet_rows(path: Path) -> Iterator[SourceRow]:

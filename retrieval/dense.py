@@ -11,22 +11,25 @@ import numpy as np
 from qabench.io.files import cache_dir, replacing
 from qabench.models.encoder import ApiEncoder, SentenceEncoder
 from qabench.retrieval.bm25.index import Hits
+from qabench.retrieval.bm25.search import Ints
 
 Encoder = SentenceEncoder | ApiEncoder
-# The same text in another batch differs in later digits. Equal passages must tie: ties are broken
-# by position.
-DECIMALS = 5
 
 
 class DenseIndex:
-    """The vectors of a corpus's passages."""
+    """The vectors of a corpus's passages.
+
+    Passages are ranked by cosines in full precision. Equal texts have one vector, and so one score:
+    an encoder gives the same text in another batch other last digits.
+    """
 
     def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:
         self.encoder = encoder
-        self._vectors = _kept(texts, encoder) if keep else _encoded(texts, encoder)
+        distinct, self._places = distinct_texts(texts)
+        self._vectors = _kept(distinct, encoder) if keep else _encoded(distinct, encoder)
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._places)
 
     def search(self, query: str, k: int) -> Hits:
         """Return the k best passages with their cosines, best first.
@@ -35,11 +38,17 @@ class DenseIndex:
         """
         if not len(self):
             return Hits([], [])
-        scores = (self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]).round(
-            DECIMALS
-        )
+        vector = np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]
+        scores = (self._vectors @ vector)[self._places]
         best = np.argsort(-scores, kind="stable")[:k]
         return Hits(best.tolist(), scores[best].tolist())
+
+
+def distinct_texts(texts: Sequence[str]) -> tuple[list[str], Ints]:
+    """Return the distinct texts in first-seen order, and the place of each text among them."""
+    places: dict[str, int] = {}
+    numbers = [places.setdefault(text, len(places)) for text in texts]
+    return list(places), np.array(numbers, dtype=np.int64)
 
 
 def _encoded(texts: Sequence[str], encoder: Encoder) -> Any:

@@ -45,7 +45,7 @@ class AttachedIndex(BaseIndex):
 
 def add_bm25_index(
     dataset: Any,
-    column: str | Sequence[str] = "text",
+    column: str | Sequence[str] | None = None,
     index_name: str | None = None,
     index: BM25Index | None = None,
     **options: Any,
@@ -59,7 +59,7 @@ def add_bm25_index(
 
     Args:
         dataset: a ``datasets.Dataset``, not a streaming one.
-        column: the text column, or several.
+        column: the text column, or several. By default those of ``index``, or "text".
         index_name: the name of the index. By default the name of the first column.
         index: an index that was built or loaded before, such as an index of the dataset's first
             rows. A copy is updated to the dataset (see ``BM25Index.update``). None builds one.
@@ -69,19 +69,22 @@ def add_bm25_index(
         The dataset.
 
     Raises:
-        InputError: not a ``datasets.Dataset``, or a column that is missing or not text.
+        InputError: not a ``datasets.Dataset``, a column that is missing or not text, or an index of
+            other columns.
     """
     if not isinstance(dataset, Dataset):
         raise InputError(
             f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}"
         )
     if index is None:
+        column = "text" if column is None else column
         index = BM25Index.from_dataset(dataset, column, **options)
     elif options:
         raise InputError(
             f"{', '.join(options)} cannot be set for an existing index; omit index= to build one"
         )
     else:
+        column = _columns_of(index, column)
         index = copy.copy(index)
         index.update(dataset)
     # The only use of this private attribute: datasets has no public method to add another kind of
@@ -89,3 +92,26 @@ def add_bm25_index(
     name = index_name or (column if isinstance(column, str) else column[0])
     dataset._indexes[name] = AttachedIndex(index)
     return dataset
+
+
+def _columns_of(index: BM25Index, column: str | Sequence[str] | None) -> list[str]:
+    """Return the text columns of an existing index.
+
+    Raises:
+        InputError: not an index of columns, or not of the columns that are named.
+    """
+    if not isinstance(index, BM25Index):
+        raise InputError(f"index is a {type(index).__name__}; expected a BM25Index")
+    columns = index.columns
+    if columns is None:
+        raise InputError(
+            "the index is of strings, not of a dataset's columns, so it cannot follow a dataset: "
+            "build one by BM25Index.from_dataset, or omit index="
+        )
+    if column is not None and columns != ([column] if isinstance(column, str) else list(column)):
+        named = column if isinstance(column, str) else ", ".join(column)
+        raise InputError(
+            f"the index is of the column {', '.join(columns)}, not of {named}: pass an index of {named}, "
+            "or omit index= to build one"
+        )
+    return columns

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import (
@@ -27,7 +28,7 @@ from qabench.retrieval.bm25.building import (
     without,
 )
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Floats, Ints, Mask, Results
+from qabench.retrieval.bm25.search import Array, Floats, Ints, Mask, Results
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of, tokenize, words
 
@@ -113,6 +114,7 @@ class BM25Index(Displayed):
     Attributes:
         parameters: the method and its parameters.
         tokenizer: the tokenizer, for documents and queries.
+        about: what the caller wants to save with the index, such as where the documents are from. JSON.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class BM25Index(Displayed):
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
+        self.about: Json = {}
         self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress)
         if backend == "rank_bm25":
             from qabench.retrieval.bm25.reference import RankBM25Scorer
@@ -170,6 +173,11 @@ class BM25Index(Displayed):
     def __len__(self) -> int:
         """Return the number of documents."""
         return len(self._origin.digests)
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The text columns of the indexed dataset. None if the documents were strings."""
+        return self._origin.columns
 
     @property
     def positions(self) -> Ints:
@@ -316,8 +324,7 @@ class BM25Index(Displayed):
         updated.compact()
         indexed = self._content.origin.digests
         keep = np.isin(indexed, digests)
-        same = common_start(indexed[keep], digests)
-        keep[np.flatnonzero(keep)[same:]] = False
+        same = _kept(indexed, digests, keep)
         if keep[self._scorer.counts.documents].any():
             updated.remove(np.flatnonzero(~keep))
             updated.compact()
@@ -329,6 +336,16 @@ class BM25Index(Displayed):
         self._origin = replace(self._origin, cache_key=source.fingerprint)
         return len(self) - same, int(np.count_nonzero(~keep))
 
+    def changes(self, dataset: Any) -> tuple[int, int]:
+        """Return how many documents ``update`` would add, and how many it would remove.
+
+        The index is not changed. The arguments and errors are those of ``update``.
+        """
+        digests = self._origin.source(dataset).digests()
+        indexed = self._content.origin.digests
+        same = _kept(indexed, digests, np.isin(indexed, digests))
+        return len(digests) - same, len(indexed) - same
+
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically (see ``load``).
 
@@ -336,7 +353,7 @@ class BM25Index(Displayed):
             InputError: the tokenizer has no name (a lambda).
             QabenchError: it cannot be written. An existing file is not changed.
         """
-        save(Path(path), self.parameters, self.tokenizer, self._content)
+        save(Path(path), self.parameters, self.tokenizer, self._content, self.about)
 
     @classmethod
     def load(cls, path: str | Path, *, tokenizer: Tokenizer | None = None) -> Self:
@@ -351,7 +368,7 @@ class BM25Index(Displayed):
             InputError: not an index, another format, another tokenizer, or damaged.
         """
         index = cls.__new__(cls)
-        index.parameters, index.tokenizer, content = load(Path(path), tokenizer)
+        index.parameters, index.tokenizer, content, index.about = load(Path(path), tokenizer)
         index._replace(content)
         return index
 
@@ -401,6 +418,19 @@ def checked_queries(queries: Iterable[str]) -> list[str]:
     if texts and set(map(type, texts)) == {str}:
         return texts
     return list(checked_strings(texts or queries, "query"))
+
+
+def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
+    """Unmark the documents that ``update`` removes, and return how many are left.
+
+    Args:
+        indexed: the digests of the indexed documents.
+        digests: the digests of the new documents.
+        keep: whether each indexed document is among the new ones. Gets whether it stays.
+    """
+    same = common_start(indexed[keep], digests)
+    keep[np.flatnonzero(keep)[same:]] = False
+    return same
 
 
 def _from(data: Any, first: int) -> Any:

@@ -45,7 +45,9 @@ FILTER_TYPES = ("<i4",)
 ORIGIN = ("columns", "filters", "span", "cache_key")
 
 
-def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
+def save(
+    path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content, about: Json
+) -> None:
     """Write an index to a file (see ``BM25Index.save``).
 
     Temporary files of killed processes are deleted.
@@ -74,6 +76,7 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
         "tokenizer": name,
         "tokenizer_spec": getattr(tokenizer, "spec", None),
         "filters": filters.values,
+        "about": about,
         "origin": {name: getattr(origin, name) for name in ORIGIN},
         "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
     }
@@ -96,7 +99,7 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
         file.writelines(parts)
 
 
-def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, Content]:
+def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, Content, Json]:
     """Return the index in a file.
 
     Args:
@@ -120,12 +123,13 @@ def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer
         terms = {words[start:end]: number for number, (start, end) in bounds}
         counts = TermCounts(terms, *(arrays[name] for name in COUNTS))
         _check(counts, parameters, filters, origin)
+        about = dict(header.get("about", {}))  # not in files of earlier versions
         content = Content(InvertedScorer(counts, parameters), filters, origin)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise _damaged(path, f"its content does not fit together: {error!r:.100}") from None
-    return parameters, tokenizer, content
+    return parameters, tokenizer, content, about
 
 
 def _damaged(path: Path, detail: str) -> InputError:

@@ -164,3 +164,15 @@ def test_a_closed_stream_is_one_line(closed: str, arguments: str) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     message = "qabench: standard output or error is closed; redirect it, such as to /dev/null\n"
     assert done.returncode == 1 and done.stdout + done.stderr == message
+
+
+def test_files_are_written_before_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*arguments: object, **options: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("qabench.cli.score.print_evaluations", closed)
+    predictions = tmp_path / "predictions.jsonl"
+    predictions.write_text('{"id": "463f5c17d453c3d3", "answer": "x"}\n')
+    lines = tmp_path / "items.jsonl"
+    CliRunner().invoke(app, ["score", "fanoutqa", str(predictions), "--config", "sample", "--per-item", str(lines)])
+    assert "463f5c17d453c3d3" in lines.read_text()

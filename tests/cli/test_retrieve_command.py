@@ -85,7 +85,7 @@ def test_documents_without_a_common_term_are_left_out(source: Path) -> None:
     assert [hit["id"] for hit in documents(*arguments)] == ["0", "1"]
     assert [hit["id"] for hit in documents(*arguments, "-k", 1)] == ["0"]
     table = retrieve(source, "--column", "body", "--id-column", "name", "--queries", "city", "--format", "csv")
-    assert table.splitlines()[0] == "rank,id,score,text" and "Paris is a city, in France" in table
+    assert table.splitlines()[0] == "rank,id,score,text" and "Paris is a city,\nin France" in table
 
 
 def test_the_column_is_text_by_default(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_dataset_and_a_text_file_of_queries(tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("density of planets\n\nBrazil\n")
     hits = documents("fanoutqa", "--config", "sample", "--column", "question", "--queries", queries, "-k", 1)
-    assert [(hit["query"], hit["id"]) for hit in hits] == [("1", "463f5c17d453c3d3"), ("3", hits[1]["id"])]
+    assert [(hit["query"], hit["id"]) for hit in hits] == [("0", "463f5c17d453c3d3"), ("2", hits[1]["id"])]
     assert "Brazil" in hits[1]["text"]
 
 
@@ -111,7 +111,10 @@ def test_a_dataset_and_a_text_file_of_queries(tmp_path: Path) -> None:
         ({"--split": "train"}, "--split are for datasets"),
         ({"--method": "bm25"}, "unknown BM25 method 'bm25' (did you mean"),
         ({"--b": "2"}, "b is 2.0"),
-        ({"--id-column": "body", "--output": "run.trec"}, "'Mars is a small red planet' cannot be in a TREC run"),
+        (
+            {"--id-column": "body", "--output": "run.trec"},
+            "'Saturn is a giant planet with rings' cannot be in a TREC run",
+        ),
     ],
 )
 def test_wrong_usage(source: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], message: str) -> None:
@@ -119,6 +122,98 @@ def test_wrong_usage(source: Path, monkeypatch: pytest.MonkeyPatch, options: dic
     values = {"--column": "body", "--queries": "red", **options}
     with pytest.raises(InputError, match=re.escape(message)):
         retrieve(source.name, *(part for option in values.items() for part in option))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--method", "okapi", "--delta", 1), "--delta has no effect on --method okapi"),
+        (("--epsilon", 0.3), "--epsilon has no effect on --method bm25+"),
+        (("--replace",), "--replace has no effect without --index"),
+        (("--stem", "klingon"), "unknown stemmer 'klingon'"),
+        (("--stop-words", "klingon"), "unknown stop words 'klingon'"),
+    ],
+)
+def test_options_without_effect_are_errors(source: Path, options: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        retrieve(source, "--column", "body", "--queries", "red", *options)
+
+
+def test_stems_and_stop_words(source: Path) -> None:
+    arguments = (source, "--column", "body", "--queries", "a ring")
+    assert [hit["id"] for hit in documents(*arguments, "--stem", "english", "--stop-words", "english")] == ["0"]
+    assert len(documents(*arguments)) == 3
+
+
+def test_a_kept_index_is_not_replaced_without_a_word(source: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    shared = ("--queries", "red planet", "--index", folder, "--quiet")
+    rows = [{"name": str(number), "body": f"planet {number}"} for number in range(9)]
+    big = tmp_path / "big.jsonl"
+    Dataset.from_list(rows).to_json(big)
+    retrieve(big, "--column", "body", *shared)
+    before = (folder / "documents.bm25").read_bytes()
+    refused = {
+        f"the index in {folder} is of the source {big}, not {source}: use another --index, or": (source, "body"),
+        f"the index in {folder} is of the columns body, not name: use another": (big, "name"),
+    }
+    for message, (path, column) in refused.items():
+        with pytest.raises(InputError, match=re.escape(message)):
+            retrieve(path, "--column", column, *shared)
+    Dataset.from_list(rows[:4]).to_json(big)
+    with pytest.raises(InputError, match=r"5 of the 9 documents in the index in .* would be removed"):
+        retrieve(big, "--column", "body", *shared)
+    assert (folder / "documents.bm25").read_bytes() == before
+    retrieve(source, "--column", "body", *shared, "--replace")
+    retrieve(source, "--column", "body", *shared, "--replace", "--method", "okapi")
+    copy = tmp_path / "copy.csv"  # the same content at another path is the same source
+    copy.write_bytes(source.read_bytes())
+    retrieve(copy, "--column", "body", *shared, "--method", "okapi")
+    assert BM25Index.load(folder / "documents.bm25").about == {"source": str(copy), "columns": ["body"]}
+
+
+def test_an_output_is_written_in_the_format_that_is_asked_for(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "hits"
+    long = tmp_path / "long.csv"
+    long.write_text("_id,text\nx,red " + "planet " * 40 + "\ny,moon\n")
+    arguments = (long, "--queries", "red", "-o", path)
+    for format in ("csv", "markdown", "json"):
+        retrieve(*arguments, "--format", format)
+        written = path.read_text()
+        assert "planet " * 39 + "planet" in written and " Q0 " not in written
+        assert written == retrieve(*arguments[:3], "--format", format)
+    score = json.loads(written)["documents"][0]["score"]
+    retrieve(*arguments, "--format", "csv")
+    assert f"1,x,{score!r},red planet" in path.read_text()
+
+
+def test_ids_that_a_run_cannot_hold_are_found_before_indexing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TermCounter, "add", lambda self, texts: pytest.fail("indexed"))
+    with pytest.raises(InputError, match="cannot be in a TREC run"):
+        retrieve(source, "--column", "name", "--id-column", "body", "--queries", "x", "-o", tmp_path / "run")
+
+
+def test_several_columns_are_joined_without_empty_ones(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"_id": "a", "title": "Mars", "text": null}\n{"_id": "b", "title": "Io", "text": "moon"}\n')
+    arguments = (path, "--column", "title", "--column", "text", "--queries")
+    hits = documents(*arguments, "mars moon")
+    assert [(hit["id"], hit["text"]) for hit in hits] == [("a", "Mars"), ("b", "Io\nmoon")]
+
+
+def test_ids_of_beir_and_queries_without_hits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "MED-1", "title": "", "text": "red planet"}\n')
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"_id": "PLAIN-1", "text": "planet"}\n{"_id": "PLAIN-2", "text": "zebra"}\n')
+    arguments = ["retrieve", str(tmp_path / "corpus.jsonl"), "--queries", str(queries), "--json"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert [(hit["query"], hit["id"]) for hit in json.loads(done.stdout)["documents"]] == [("PLAIN-1", "MED-1")]
+    assert "queries without a term in any document: 1, the first are PLAIN-2" in done.stderr
+    queries.write_text('{"topic_id": "PLAIN-1", "text": "planet"}\n')
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert "ids are the numbers of rows from 0, not topic_id" in done.stderr
 
 
 def test_repeated_ids(tmp_path: Path) -> None:
@@ -169,7 +264,7 @@ def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.Monke
         done = CliRunner().invoke(app, [*arguments, "--index", str(folder)], catch_exceptions=False)
         assert done.stdout == expected and tokenized == [row["body"] for row in new]
         assert ("added" in done.stderr) == bool(note) and note in done.stderr
-    with pytest.raises(InputError, match=r"the index in .*kept has .*method='bm25\+', k1=1.5.*: use these options, or"):
+    with pytest.raises(InputError, match=r"kept was built with --method bm25\+ --k1 1.5 --b 0.75.*: use these"):
         retrieve(*arguments[1:], "--index", folder, "--method", "okapi")
 
 

@@ -202,12 +202,12 @@ def test_the_stock_methods_search_an_attached_index(dataset: Dataset) -> None:
 def test_an_existing_index_needs_its_dataset(dataset: Dataset, tmp_path: Any) -> None:
     index = BM25Index.from_dataset(dataset, ["title", "text"])
     index.save(tmp_path / "index")
-    add_bm25_index(dataset, "text", index_name="bm25", index=BM25Index.load(tmp_path / "index"))
+    add_bm25_index(dataset, ["title", "text"], index_name="bm25", index=BM25Index.load(tmp_path / "index"))
     assert dataset.search("bm25", "lions", k=1).indices == [2]
     other = Dataset.from_list(ROWS[::-1])
     add_bm25_index(other, index=index)
-    assert other.search("text", "lions", k=1).indices == [1] and index.search("lions", 1).positions == [2]
-    other.drop_index("text")
+    assert other.search("title", "lions", k=1).indices == [1] and index.search("lions", 1).positions == [2]
+    other.drop_index("title")
     with pytest.raises(InputError, match="method cannot be set for an existing index"):
         add_bm25_index(dataset, index=index, method="okapi")
     assert other.list_indexes() == []

@@ -162,3 +162,16 @@ def test_update_compares_rows(numbers: list[int], added: int, removed: int) -> N
     assert index.update(Dataset.from_list(rows)) == (added, removed)
     check(index, dict(enumerate(rows)), {})
     assert index.update(rows) == (0, 0) and before.search("word", 9) == BM25Index.from_dataset(ROWS).search("word", 9)
+
+
+def test_only_an_index_of_the_column_can_be_attached() -> None:
+    dataset = Dataset.from_dict({"title": ["red planet", "moon"], "text": ["Mars", "Luna"]})
+    titles = BM25Index.from_dataset(dataset, "title")
+    for column in ("text", "missing", ["title", "text"]):
+        with pytest.raises(InputError, match="the index is of the column title, not of"):
+            add_bm25_index(dataset, column, index=titles)
+    with pytest.raises(InputError, match="the index is of strings, not of a dataset's columns"):
+        add_bm25_index(dataset, "text", index=BM25Index(["Mars"]))
+    with pytest.raises(InputError, match="index is a str; expected a BM25Index"):
+        add_bm25_index(dataset, "text", index="titles")
+    assert list(add_bm25_index(dataset, index=titles)._indexes) == ["title"]

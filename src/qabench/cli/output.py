@@ -53,9 +53,14 @@ def warn(text: object) -> None:
     say_on_stderr(f"warning: {text}", "yellow")
 
 
+def json_text(document: Any) -> str:
+    """Return one JSON document as ``print_json`` prints it."""
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
 def print_json(document: Any) -> None:
     """Print one JSON document on standard output."""
-    write_document(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    write_document(json_text(document))
 
 
 def print_table(table: Table, format: str = "table", document: Any = None) -> None:

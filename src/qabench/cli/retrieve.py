@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ from typer import Argument, Exit, Option
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.options import ConfigName, Format
-from qabench.cli.output import hint, print_table, progress_bar, say, warn
+from qabench.cli.output import hint, json_text, print_table, progress_bar, say, warn
 from qabench.data.rows import Json, SourceRow
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable, write_text
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from qabench.retrieval import BM25Index
     from qabench.retrieval.documents import Document
 
-# columns of a file of queries. The first that exists is used
+# Columns with ids of documents and of queries, and with the text of queries. The first that exists is used
+IDS = ("id", "docno", "doc_id", "docid", "_id")
 QUERIES = ("query", "question", "text")
-QUERY_IDS = ("id", "query_id", "qid")
+QUERY_IDS = ("query_id", "qid", *IDS)
+LISTED_QUERIES = 5  # without a hit. The others are counted
 SHOWN = 80  # characters of a document
 INDEX_FILE = "documents.bm25"
 # of BM25Index, which is not imported for help
@@ -48,10 +50,16 @@ def retrieve(
             f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
         ),
     ],
-    column: Annotated[str, Option(help="The column with the text.")] = "text",
+    column: Annotated[
+        list[str] | None,
+        Option(help="A column with text. Several are joined by a newline. Default: text."),
+    ] = None,
     id_column: Annotated[
         str | None,
-        Option(help="The column with the documents' ids. Default: id, else the row's number from 0."),
+        Option(
+            help=f"The column with the documents' ids. Default: the first of {', '.join(IDS)}, else the row's number "
+            "from 0."
+        ),
     ] = None,
     k: Annotated[
         int, Option("-k", "--k", min=1, help="The maximum number of documents per query.")
@@ -62,7 +70,14 @@ def retrieve(
     delta: Annotated[
         float | None, Option(metavar="X", help="For bm25+ (default: 1) and bm25l (0.5).")
     ] = None,
-    epsilon: Annotated[float, Option(metavar="X", help="For okapi.")] = 0.25,
+    epsilon: Annotated[float | None, Option(metavar="X", help="For okapi (default: 0.25).")] = None,
+    stem: Annotated[
+        str | None,
+        Option(metavar="LANGUAGE", help="Stem words by PyStemmer: english, german, hindi, ..."),
+    ] = None,
+    stop_words: Annotated[
+        str | None, Option(metavar="LANGUAGE", help="Omit the function words of: english.")
+    ] = None,
     index_folder: Annotated[
         Path | None,
         Option(
@@ -71,12 +86,22 @@ def retrieve(
             help="Keep the index in this folder. The next time, only documents that changed are indexed.",
         ),
     ] = None,
+    replace: Annotated[
+        bool,
+        Option(
+            "--replace",
+            help="Let --index replace an index of another source, columns or options, or lose most documents.",
+        ),
+    ] = False,
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
     split: Annotated[
         str | None, Option(help="The split of a dataset, needed if it has several.")
     ] = None,
     output: Annotated[
-        Path | None, Option("--output", "-o", help="Write a TREC run instead of printing.")
+        Path | None,
+        Option(
+            "--output", "-o", help="Write a file instead of printing: a TREC run, or what --format says."
+        ),
     ] = None,
     format: Format = "table",
 ) -> None:
@@ -84,13 +109,32 @@ def retrieve(
 
     Rows without text are skipped. Documents that share no term with a query are not returned.
     """
+    from qabench.retrieval import Words
+    from qabench.retrieval.bm25.formulas import Parameters
+
     if output:
         check_writable(output)
+    columns = column or ["text"]
+    options = {"method": method, "k1": k1, "b": b, "delta": delta}
+    if epsilon is not None:
+        options["epsilon"] = epsilon
+    used = Parameters.of(**options).used()
+    for name, value in (("delta", delta), ("epsilon", epsilon)):
+        if value is not None and name not in used:
+            raise InputError(f"--{name} has no effect on --method {method}: omit it")
+    if replace and not index_folder:
+        raise InputError("--replace has no effect without --index: omit it")
+    tokenizer = Words(stop_words, stem)
+    is_run = output is not None and format == "table"
     texts_by_query = _queries(queries)
-    rows = _rows(source, config, split, column, id_column)
-    documents = _documents(rows, source, column, id_column)
-    options = {"method": method, "k1": k1, "b": b, "delta": delta, "epsilon": epsilon}
-    index = _index([document.text for document in documents], options, index_folder)
+    rows = _rows(source, config, split, columns, id_column)
+    documents = _documents(rows, source, columns, id_column)
+    if is_run:
+        _check_run_ids(texts_by_query)
+        _check_run_ids(document.id for document in documents)
+    about = {"source": _identity(source, config, split), "columns": columns}
+    texts = [document.text for document in documents]
+    index = _index(texts, options | {"tokenizer": tokenizer}, index_folder, about, replace)
     ranked: list[Json] = []
     batch = index.search_batch(texts_by_query.values(), k)
     for (name, query), hits in zip(texts_by_query.items(), batch, strict=True):
@@ -100,42 +144,158 @@ def retrieve(
             if not terms.isdisjoint(index.tokenizer(document.text)):
                 hit = {"rank": rank, "id": document.id, "score": score, "text": document.text}
                 ranked.append({"query": name, **hit})
-    used = index.parameters.used()
+    with_hits = {document["query"] for document in ranked}
+    without_hits = [name for name in texts_by_query if name not in with_hits]
+    if without_hits:
+        examples = ", ".join(without_hits[:LISTED_QUERIES])
+        warn(f"queries without a term in any document: {len(without_hits):,}, the first are {examples}")
     ranker = ", ".join(f"{name}={value}" for name, value in used.items())
+    title = f"{counted(len(documents), 'document')} of {source}, ranked by {ranker}"
+    table = _hits_table(title, ranked, len(texts_by_query), complete=format != "table")
+    document = {"bm25": used, "queries": texts_by_query, "documents": ranked}
     if output:
-        write_text(output, _run(ranked, method))
-        counts = f"{len(ranked):,} documents for {len(texts_by_query):,} queries"
-        say(f"{output}: {counts}, ranked by {ranker}")
+        if is_run:
+            text = _run(ranked, method)
+        elif format == "json":
+            text = json_text(document)
+        else:
+            text = table.formatted(format)
+        write_text(output, text)
+        of_queries = "1 query" if len(texts_by_query) == 1 else f"{len(texts_by_query):,} queries"
+        say(f"{output}: {counted(len(ranked), 'document')} for {of_queries}, ranked by {ranker}")
         return
-    names = ["query", "rank", "id", "score", "text"][len(texts_by_query) == 1 :]
-    cells = {"score": "{:.4f}".format, "text": lambda text: one_line(text)[:SHOWN]}
-    lines = [[cells.get(name, str)(document[name]) for name in names] for document in ranked]
-    table = Table(f"{len(documents):,} documents of {source}, ranked by {ranker}", names, lines)
-    print_table(table, format, {"bm25": used, "queries": texts_by_query, "documents": ranked})
+    print_table(table, format, document)
 
 
-def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM25Index:
-    """Return the index of texts: a new one, or the one in a folder, brought up to date."""
+def counted(number: int, noun: str) -> str:
+    """Return a number with a noun, such as "1 document" or "1,200 documents"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _hits_table(title: str, ranked: list[Json], queries: int, complete: bool) -> Table:
+    """Return ranked documents as a table.
+
+    Args:
+        title: what the table shows.
+        ranked: the documents.
+        queries: the number of queries. If there is one, its id is left out.
+        complete: whether programs read the table. Else, scores are rounded, and texts are cut.
+    """
+    names = ["query", "rank", "id", "score", "text"][queries == 1 :]
+    rows = []
+    for document in ranked:
+        cells = (
+            document
+            if complete
+            else document
+            | {
+                "rank": str(document["rank"]),
+                "score": f"{document['score']:.4f}",
+                "text": one_line(document["text"])[:SHOWN],
+            }
+        )
+        rows.append([cells[name] for name in names])
+    return Table(title, names, rows)
+
+
+def _identity(source: str, config: str | None, split: str | None) -> str:
+    """Return the name of a source in a saved index: the path of a file, or the dataset with config and split."""
+    if os.path.isfile(source):
+        return os.path.realpath(source)
+    return " ".join(part for part in (source, config, split) if part)
+
+
+def _option_text(parameters: dict[str, Any], tokenizer: Any) -> str:
+    """Return the options of the command that give an index these parameters."""
+    text = " ".join(f"--{name} {value}" for name, value in parameters.items())
+    if getattr(tokenizer, "stop_words", None):
+        text += " --stop-words english"
+    if stemmer := getattr(tokenizer, "stemmer", None):
+        text += f" --stem {stemmer}"
+    return text
+
+
+def _index(
+    texts: list[str], options: dict[str, Any], folder: Path | None, about: Json, replace: bool
+) -> BM25Index:
+    """Return the index of texts: a new one, or the one in a folder, brought up to date.
+
+    Args:
+        texts: the documents.
+        options: of ``BM25Index``.
+        folder: where the index is kept, if it is.
+        about: the source and its columns, which are saved with the index.
+        replace: whether the index may be replaced by one of other documents or options.
+
+    Raises:
+        InputError: the index in the folder is of another source or other columns, has other
+            options, or would lose more than half of its documents.
+    """
     from qabench.retrieval import BM25Index
     from qabench.retrieval.bm25.formulas import Parameters
+    from qabench.retrieval.bm25.tokenizers import name_of
 
     path = folder / INDEX_FILE if folder else None
     with progress_bar("Indexing", "documents") as show:
-        if path is None or not path.exists():
+        kept = BM25Index.load(path) if path and path.exists() else None
+        tokenizer = options["tokenizer"]
+        settings = {name: value for name, value in options.items() if name != "tokenizer"}
+        parameters = Parameters.of(**settings)
+        changed = False
+        if kept is not None:
+            kept_options = _option_text(kept.parameters.used(), kept.tokenizer)
+            changed = kept.parameters != parameters or name_of(kept.tokenizer) != name_of(tokenizer)
+            if changed and not replace:
+                raise InputError(
+                    f"the index in {folder} was built with {kept_options}: use these options, another "
+                    "--index, or --replace to build it again"
+                )
+            if not changed and not replace:
+                _check_replacement(kept, texts, about, folder)
+        if kept is None or changed:
             index = BM25Index(texts, progress=lambda done: show(done, len(texts)), **options)
             added = len(texts)
             removed = 0
         else:
-            index = BM25Index.load(path)
-            if index.parameters != Parameters.of(**options):
-                raise InputError(
-                    f"the index in {folder} has {index.parameters}: use these options, or another folder"
-                )
+            index = kept
             added, removed = index.update(texts, lambda done: show(done, 0))
-    if path and (added or removed):
+    if path and (added or removed or index.about != about):
+        index.about = about
         index.save(path)
         hint(f"{path}: {added:,} added, {removed:,} removed")
     return index
+
+
+def _check_replacement(kept: BM25Index, texts: list[str], about: Json, folder: Path | None) -> None:
+    """Raise InputError if an index is about to be replaced by one of other documents."""
+    added, removed = kept.changes(texts)
+    yes = "use another --index, or --replace to replace it"
+    if not (added or removed):
+        return
+    for name in ("source", "columns"):
+        before = kept.about.get(name)
+        if before is not None and before != about[name]:
+            raise InputError(
+                f"the index in {folder} is of the {name} {_listed(before)}, not {_listed(about[name])}: {yes}"
+            )
+    if removed * 2 > len(kept):
+        raise InputError(
+            f"{removed:,} of the {counted(len(kept), 'document')} in the index in {folder} would be removed: {yes}"
+        )
+
+
+def _listed(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+def _check_run_ids(ids: Iterable[str]) -> None:
+    """Raise InputError if an id cannot be in a TREC run."""
+    for id in ids:
+        if len(id.split()) != 1:
+            raise InputError(
+                f"the id {id!r} cannot be in a TREC run, whose columns are separated by spaces: "
+                "choose another --id-column, or a --format for -o"
+            )
 
 
 def _run(ranked: list[Json], method: str) -> str:
@@ -145,17 +305,12 @@ def _run(ranked: list[Json], method: str) -> str:
     rankings: dict[str, list[tuple[str, float]]] = {}
     for document in ranked:
         rankings.setdefault(document["query"], []).append((document["id"], document["score"]))
-        for name in (document["query"], document["id"]):
-            if len(name.split()) != 1:
-                raise InputError(
-                    f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces"
-                )
     tag = method if method.startswith("bm25") else f"bm25-{method}"
     return "".join(run_lines(name, ranking, tag) for name, ranking in rankings.items())
 
 
 def _rows(
-    source: str, config: str | None, split: str | None, column: str, id_column: str | None
+    source: str, config: str | None, split: str | None, columns: list[str], id_column: str | None
 ) -> Iterator[SourceRow]:
     """Return the rows of a file, or of a dataset's split."""
     from qabench.retrieval.corpus import READERS, read_rows
@@ -165,25 +320,27 @@ def _rows(
             raise InputError("--config and --split are for datasets, not for files")
         return read_rows(Path(source))
     dataset = _dataset(source, config, split)
-    columns = dataset.column_names
-    names = {column, id_column or ("id" if "id" in columns else column)}
-    if missing := names.difference(columns):
+    present = dataset.column_names
+    id_name = id_column or next((name for name in IDS if name in present), columns[0])
+    names = {*columns, id_name}
+    if missing := names.difference(present):
         raise InputError(
-            f"{source} has no column {missing.pop()!r}; its columns are {', '.join(columns)}"
+            f"{source} has no column {missing.pop()!r}; its columns are {', '.join(present)}"
         )
     rows = enumerate(dataset.select_columns(sorted(names)))
     return (SourceRow(fields, f"{source}, row {position}") for position, fields in rows)
 
 
 def _documents(
-    rows: Iterator[SourceRow], source: str, column: str, id_column: str | None
+    rows: Iterator[SourceRow], source: str, columns: list[str], id_column: str | None
 ) -> list[Document]:
     """Return the documents in rows, and print how many rows were skipped."""
     from qabench.retrieval.corpus import read_documents
 
-    documents, skipped = read_documents(rows, source, column, id_column)
+    documents, skipped = read_documents(rows, source, columns, id_column)
     if skipped:
-        warn(f"rows without text in {column!r} are skipped: {len(skipped):,}, the first is {skipped[0]}")
+        names = ", ".join(map(repr, columns))
+        warn(f"rows without text in {names} are skipped: {len(skipped):,}, the first is {skipped[0]}")
     ids = set()
     for document in documents:
         if document.id in ids:
@@ -226,7 +383,13 @@ def _queries(argument: str) -> dict[str, str]:
             f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(columns)}"
         )
     id_column = next((name for name in QUERY_IDS if name in columns), None)
-    documents = _documents(iter(rows), argument, column, id_column)
+    id_like = [name for name in columns if "id" in name.lower() and name != column]
+    if id_column is None and id_like:
+        warn(
+            f"{argument}: ids are the numbers of rows from 0, not {', '.join(id_like)}; "
+            f"a column with ids is named {', '.join(QUERY_IDS)}"
+        )
+    documents = _documents(iter(rows), argument, [column], id_column)
     return {document.id: document.text for document in documents}
 
 

@@ -129,9 +129,7 @@ def _score(
         sources = scored(
             paths, scorer.name or None, config, scores=scores, questions=questions, **values
         )
-    reports = show(sources, format, by or (), output, all_scores)
-    if per_item:
-        write_text(per_item, per_item_lines(sources.evaluations))
+    reports = show(sources, format, by or (), output, all_scores, per_item)
     if not any(report["scores"] for report in reports):
         raise Exit(1)
     problems = any(report["problems"] for report in reports)
@@ -243,13 +241,20 @@ def show(
     by: Sequence[str] = (),
     output: Path | None = None,
     all_scores: bool = False,
+    per_item: Path | None = None,
 ) -> list[Json]:
-    """Print and write evaluations as the options of a command say, and return their reports."""
+    """Write and print evaluations as the options of a command say, and return their reports.
+
+    Files are written first: if the reader of standard output stops early, as ``head`` does, they
+    are complete.
+    """
     evaluations = sources.evaluations
     reports = [report(evaluation, by) for evaluation in evaluations]
     document = reports[0] if len(reports) == 1 else {"evaluations": reports}
     if output:
         write_json(output, document)
+    if per_item:
+        write_text(per_item, per_item_lines(evaluations))
     if format == "json":
         print_json(document)
     else:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qabench.benchmarks.fastbook.retrieval import rank
+from qabench.benchmarks.fastbook.retrieval import _signed_name, rank
 from qabench.errors import MissingExtra
+from qabench.models.loader import ModelSource
 
 WORDS = ["moon", "tide", "sun", "sea", "paper", "sheet", "fold", "the", "of", "a"]
 RANDOM = random.Random(0)
@@ -72,6 +73,12 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
         maxsim = np.array([(asked @ chunk.T).max(axis=1).sum() for chunk in chunks])
         check(hits, maxsim, 5)
     assert ranked[2].positions[:2] == [2, 7]
+
+
+def test_an_encoder_is_signed_by_its_weights() -> None:
+    folder = [ModelSource("/models/mini", None, version, "cpu") for version in ("111111111111", "222222222222")]
+    assert [_signed_name(source) for source in folder] == ["mini@111111111111", "mini@222222222222"]
+    assert _signed_name(ModelSource("org/mini", "3" * 40, "3" * 12, "cpu")) == "org/mini@333333333333"
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,9 +31,9 @@ from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.chunks import CHUNK_SIZE, CHUNKER, OVERLAP, cut, doc_id
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.models.encoder import MODEL, SentenceEncoder
-from qabench.models.loader import locate
+from qabench.models.loader import ModelSource, locate
 from qabench.retrieval.bm25.index import BM25Index, Hits
-from qabench.retrieval.dense import DECIMALS, DenseIndex
+from qabench.retrieval.dense import DenseIndex, distinct_texts
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
@@ -101,7 +101,7 @@ def retrieve(
         "overlap": OVERLAP,
         "method": method,
         "query": query,
-        "retriever_model": Path(model).name if model and Path(model).is_dir() else model,
+        "retriever_model": _signed_name(locate(model)) if model else None,
     }
     predicted = {}
     for row, hits in zip(rows, ranked, strict=True):
@@ -112,6 +112,13 @@ def retrieve(
             "scores": list(hits.scores),
         }
     return Retrieval(predicted, about)
+
+
+def _signed_name(encoder: ModelSource) -> str:
+    """Return name and version of an encoder, for signatures: a folder by its name without the path."""
+    if encoder.commit is None:
+        return f"{Path(encoder.name).resolve().name}@{encoder.version}"
+    return encoder.label
 
 
 def _files(config: str) -> Sequence[str]:
@@ -217,13 +224,14 @@ class LateInteractionIndex:
 
     def __init__(self, chunks: Sequence[str], encoder: Any) -> None:
         self.encoder = encoder
-        self._vectors = encoder.encode_document(list(chunks), show_progress_bar=False)
+        distinct, self._places = distinct_texts(chunks)
+        self._vectors = encoder.encode_document(distinct, show_progress_bar=False)
 
     def search(self, query: str, k: int) -> Hits:
         """Return the k best chunks, best first. Ties in the order of the chunks."""
         vectors = self.encoder.encode_query([query], show_progress_bar=False)
         similarity = self.encoder.similarity(vectors, self._vectors)[0].cpu().numpy()
-        scores = np.asarray(similarity, dtype=np.float32).round(DECIMALS)
+        scores = np.asarray(similarity, dtype=np.float32)[self._places]
         best = np.argsort(-scores, kind="stable")[:k]
         return Hits(best.tolist(), scores[best].tolist())
 
