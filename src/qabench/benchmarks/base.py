@@ -121,6 +121,7 @@ class Need:
         files: source files of the benchmark that must be in a mirror or in the cache. Others are
             downloaded.
         variables: environment variables that must be set.
+        nltk_data: data of NLTK that must be installed, such as "tokenizers/punkt_tab".
     """
 
     what: str
@@ -128,15 +129,30 @@ class Need:
     packages: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    nltk_data: tuple[str, ...] = ()
 
     def missing(self, benchmark: str) -> list[str]:
-        """Return the packages, files and variables that are missing on this machine."""
+        """Return the packages, files, variables and data that are missing on this machine."""
         sources = source_table(benchmark)
         return [
             *(name for name in self.packages if find_spec(name) is None),
             *(path for path in self.files if not available(sources[path])),
             *(name for name in self.variables if not os.environ.get(name)),
+            *(f"NLTK's {name}" for name in self.nltk_data if not _has_nltk_data(name)),
         ]
+
+
+def _has_nltk_data(name: str) -> bool:
+    """Tell whether data of NLTK is installed. Without NLTK itself, it is not."""
+    if find_spec("nltk") is None:
+        return False
+    import nltk
+
+    try:
+        nltk.data.find(name)
+    except LookupError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

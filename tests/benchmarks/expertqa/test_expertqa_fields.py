@@ -7,7 +7,11 @@ import pytest
 from test_expertqa_kept import claim, command, labeler, lines, written
 
 import qabench
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.fields import label_of, with_plain_marks
+from qabench.benchmarks.expertqa.passages import load_passages
+from qabench.errors import QabenchError
+from qabench.models.entailment import punkt
 
 __all__ = ["labeler"]
 Row = dict[str, Any]
@@ -128,7 +132,7 @@ def test_given_labels_are_scored(
 
 @pytest.mark.parametrize("label", [True, 1, "Complete", "Y"])
 def test_score_reads_labels_of_judges(label: Any) -> None:
-    questions = qabench.benchmarks.benchmark("expertqa").load("sample").rows
+    questions = benchmark("expertqa").load("sample").rows
     rows = [
         {"id": question.id, "claims": [{"claim": own["claim_string"], "evidence": own["evidence"], "label": label}
                                        for answer in question.row["answers"] for own in answer["claims"]]}
@@ -136,3 +140,26 @@ def test_score_reads_labels_of_judges(label: Any) -> None:
     ]  # fmt: skip
     evaluation = qabench.evaluate_predictions("expertqa", "sample", rows)
     assert evaluation.scores()["autoais_macro"].value == 1.0
+
+
+def test_bm25_returns_only_passages_that_share_a_word(tmp_path: Path) -> None:
+    rows = [{"id": f"D{number}", "text": text} for number, text in enumerate([*TEXTS, "Salt.", "Snow.", "Sand."])]
+    passages = load_passages(str(written(tmp_path / "corpus.jsonl", *rows)))
+    assert [document.id for document in passages.find("iron", "iron", 5).passages] == ["D0"]
+    assert passages.find("gold", "gold", 5).passages == []
+
+
+def test_what_punkt_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    nltk = pytest.importorskip("nltk", reason="needs the extra autoais")
+
+    def missing(*arguments: object) -> None:
+        raise LookupError
+
+    monkeypatch.setattr(nltk, "sent_tokenize", missing)
+    monkeypatch.setattr(nltk.data, "find", missing)
+    with pytest.raises(QabenchError, match=r"python -m nltk\.downloader punkt_tab") as raised:
+        punkt("It is.")
+    assert "evidence" not in str(raised.value) and "split=" not in str(raised.value)
+    needs = benchmark("expertqa").needs
+    lacking = [need.what for need in needs if "NLTK's tokenizers/punkt_tab" in need.missing("expertqa")]
+    assert lacking == ["AutoAIS labels", "atomic claims of fact scores"]

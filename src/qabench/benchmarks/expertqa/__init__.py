@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from qabench.evaluation.scoring import Questions
     from qabench.evaluation.signature import Declaration
 
+PUNKT = "tokenizers/punkt_tab"  # splits sentences of long evidence and of claims
 _PASSAGES = ("ranker", "encoder")
 _CORPUS = (
     "-T corpus=FILE.jsonl with passages in the column 'text' (with -T ranker=dense also the extra dense); or "
@@ -253,14 +254,17 @@ class ExpertQABenchmark(Benchmark):
         Need("ROUGE and agreement with experts"),
         Need(
             "AutoAIS labels",
-            "pip install 'qabench[autoais]'",
+            "pip install 'qabench[autoais]' && python -m nltk.downloader punkt_tab",
             packages=("torch", "transformers", "sentencepiece", "nltk"),
+            nltk_data=(PUNKT,),
         ),
         Need("claims", "pip install 'qabench[spacy]'", packages=("spacy",)),
         Need(
-            "post-processing of fact scores",
-            "pip install 'qabench[spacy]' && python -m spacy download en_core_web_sm",
-            packages=("spacy", "en_core_web_sm"),
+            "atomic claims of fact scores",
+            "pip install 'qabench[spacy]' nltk && python -m spacy download en_core_web_sm && "
+            "python -m nltk.downloader punkt_tab",
+            packages=("spacy", "en_core_web_sm", "nltk"),
+            nltk_data=(PUNKT,),
         ),
         Need("the prompts of runs", "qabench fetch expertqa", files=("prompts/qa_prompt.txt",)),
     )

@@ -409,7 +409,8 @@ def _claims_of_row(row: Any) -> list[Json]:
     allowed = "allowed: answer, a string, or claims, a list, and evidence, a list of strings"
     if not isinstance(row, Mapping):
         raise InputError(f" is {row!r:.80}; {allowed}")
-    answer, claims = answer_of(row)[0], row.get("claims")
+    answer: Any = answer_of(row)[0]
+    claims: Any = row.get("claims")
     if not (is_list_of(claims, object) or isinstance(answer, str)):
         raise InputError(f" is {row!r:.80}; {allowed}")
     try:

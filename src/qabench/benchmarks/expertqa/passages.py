@@ -128,9 +128,15 @@ def load_passages(
     index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
 
     def search(query: str, k: int) -> list[Document]:
-        # None if BM25 ranks them and no passage has a word of the query.
-        hits = index.search(query, k)
-        return [documents[position] for position in hits.positions] if any(hits.scores) else []
+        ranked = [documents[position] for position in index.search(query, k).positions]
+        if not isinstance(index, BM25Index):
+            return ranked
+        # BM25 fills the k with passages that share no word with the query. Lucene, which the authors
+        # used, does not return them.
+        query_words = set(index.tokenizer(query))
+        return [
+            document for document in ranked if not query_words.isdisjoint(index.tokenizer(document.text))
+        ]
 
     with Path(corpus).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
