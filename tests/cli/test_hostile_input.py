@@ -65,6 +65,14 @@ def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.
         for most in range(1, 60):
             shown = printable(f"the server says {form!r} and more", most)
             assert len(shown) <= most and form[8:16] not in shown, (form, most)
+    escaped = ("".join(f"%{ord(char):02x}" for char in key), key.replace("-", "%2D").replace("/", "%252f"))
+    escaped += (
+        key.replace("=", "\\u003D"),
+        key.replace("+", "\\x2b"),
+        key.replace("/", "&#x2F;").replace("+", "&#43;"),
+    )
+    for form in escaped:
+        assert printable(f"the server says {form} and more") == "the server says [redacted] and more"
     for header in ("Authorization: Basic abcd", "{'authorization': 'Bearer abcd'}", '"Authorization": "abcd"'):
         assert "abcd" not in printable(header) and REDACTED in printable(header)
     assert printable("authorization of abcd is authorization: ") == "authorization of abcd is authorization: "

@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from qabench.errors import InputError
 from qabench.io import sqlite
-from qabench.io.files import check_writable, write_text
+from qabench.io.files import _processes, check_writable, sweep, write_text
 from qabench.io.sqlite import open_database
 from qabench.io.tables import csv_text
 from qabench.retrieval.corpus import read_rows
@@ -38,6 +40,22 @@ def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:
         except InputError as error:
             messages.append(str(error))
     assert messages and not [message for message in messages if "\n" in message]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such test of a process")
+def test_temporary_files_of_dead_processes_are_deleted_at_once(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    here = _processes()
+    dead = tmp_path / f".index.bm25.{ended.pid}-{here}-a_b1"
+    kept = [f".index.bm25.{os.getpid()}-{here}-ab", f".index.bm25.{ended.pid}-00000000-ab", ".index.bm25.abc", "other"]
+    for name in (dead.name, *kept):
+        (tmp_path / name).write_text("x")
+    sweep(tmp_path, "index.bm25")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+    os.utime(tmp_path / kept[1], (0, 0))  # of another machine, but old
+    sweep(tmp_path, "index.bm25")
+    assert not (tmp_path / kept[1]).exists() and (tmp_path / kept[0]).exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -3,6 +3,7 @@
 import gzip
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from loopback import Bytes, RawServer
@@ -10,6 +11,7 @@ from loopback import Bytes, RawServer
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits
+from qabench.io.transport import MAX_REDIRECTS, _Deadline
 
 ONCE = Retry(attempts=1)
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
@@ -82,3 +84,28 @@ def test_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("http_proxy", drips.url)
     with pytest.raises(HttpError, match=r"timeout: ReadTimeout: no complete answer within \d\.\d s"):
         HttpClient(Limits(seconds=0.5), retry=ONCE).get("http://host.invalid/page")
+
+
+def test_a_redirect_loop_is_requested_once() -> None:
+    paths: list[bytes] = []
+
+    def answer(request: bytes) -> Bytes:
+        paths.append(request.split(b" ")[1])
+        yield b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /loop\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+    with closing(RawServer(answer)) as server, pytest.raises(HttpError, match="redirect loop") as raised:
+        HttpClient(retry=Retry(attempts=3, first_wait=0.01)).get(f"{server.url}/start")
+    assert paths == [b"/start", b"/loop"] and not raised.value.transient
+
+
+def test_redirects_are_counted_and_stay_encrypted() -> None:
+    deadline = _Deadline(Limits(redirects="any"), ("https", "a.org", 443))
+    for number in range(MAX_REDIRECTS + 1):
+        deadline.redirect(f"https://a.org/{number}")
+    with pytest.raises(HttpError, match="too many redirects: more than 5"):
+        deadline.redirect("https://a.org/more")
+    upgraded = _Deadline(Limits(redirects="any"), ("http", "a.org", 80))
+    upgraded.redirect("http://a.org/")
+    upgraded.redirect("https://a.org/")
+    with pytest.raises(HttpError, match="redirect from https to http: http://b.org/, which is not allowed"):
+        upgraded.redirect("http://b.org/")

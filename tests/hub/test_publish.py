@@ -310,6 +310,21 @@ def test_endless_answers_end(hub: Hub, answer: str, monkeypatch: pytest.MonkeyPa
     assert ("more than 50,000 bytes" if answer == "large" else "ReadTimeout") in reason
 
 
+@pytest.mark.quick
+def test_a_user_s_client_is_given_back() -> None:
+    from huggingface_hub import get_session, set_client_factory
+    from huggingface_hub.utils import _http
+
+    own = httpx2.Client()
+    set_client_factory(lambda: own)
+    try:
+        with client.bounded_answers():
+            assert get_session() is not own
+        assert get_session() is own
+    finally:
+        set_client_factory(_http.default_client_factory)
+
+
 def test_an_upload_without_an_answer_ends(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time grows with the bytes that were sent."""
     from huggingface_hub import get_session

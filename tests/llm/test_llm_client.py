@@ -200,6 +200,13 @@ def test_every_damaged_answer_of_a_run_is_one_line(server: OpenAIServer, name: s
     assert reason in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_redirect_loop_is_not_retried(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(307, {"Location": "/v1/chat/completions"}, "")
+    client = client_for(server, tmp_path)
+    (outcome,) = client.complete(requests_for("q"))
+    assert "redirect loop" in str(outcome.reason) and client.calls == len(server.calls) == 1
+
+
 def test_numbers_of_tokens_have_a_range(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(body=HUGE)
     client = client_for(server, tmp_path, prices=Prices(1.0, 1.0))

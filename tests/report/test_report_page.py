@@ -325,13 +325,17 @@ def test_tables_without_javascript(browser: Browser, everything: Path, three: li
 
 def as_shown(text: str) -> str:
     """Return a string as the page shows it: symbols for invisible characters, and both ends of a long one."""
-    pictures = {0: "\u2400", 0x1B: "\u241b"} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+    pictures: dict[int, str] = {0: "\u2400", 0x1B: "\u241b", 0x202E: "\\u202e"} | dict.fromkeys(
+        range(0xD800, 0xE000), "\ufffd"
+    )
     return shortened(text).translate(pictures)
 
 
 def test_harmful_texts_are_only_shown(browser: Browser, tmp_path: Path) -> None:
     built = build_report([hostile_run(HARMFUL), hostile_run(HARMFUL[1:])], tmp_path)
-    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", built.read_text(encoding="utf-8"))
+    assert not re.search(
+        r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", built.read_text(encoding="utf-8")
+    )
     policy = re.search('Security-Policy" content="(.+)"', built.read_text(encoding="utf-8"))
     assert policy and re.match("default-src 'none'; script-src 'sha256-[^' ]+'; ", html.unescape(policy[1]))
     with watched_page(browser) as page:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from httpx2 import Client, HTTPError
+from httpx2 import HTTPError
 from huggingface_hub import get_session, get_token, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+from huggingface_hub.utils import _http, validate_repo_id  # type: ignore[attr-defined]
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.http_error import HttpError, causes
@@ -62,8 +62,9 @@ def bounded_answers() -> Iterator[None]:
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
     """
-    # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
+    # of huggingface_hub, or of the user's client: they check HF_HUB_OFFLINE, and name the request
     hooks = get_session().event_hooks
+    factory = getattr(_http, "_GLOBAL_CLIENT_FACTORY", None) or _http.default_client_factory
     limits = Limits(
         MAX_ANSWER_BYTES, MAX_ANSWER_SECONDS, MAX_SILENT_SECONDS, MIN_BYTES_PER_SECOND, redirects="any"
     )
@@ -71,7 +72,7 @@ def bounded_answers() -> Iterator[None]:
     try:
         yield
     finally:
-        set_client_factory(lambda: Client(event_hooks=hooks, follow_redirects=True, timeout=None))
+        set_client_factory(factory)  # there is no public function that returns it
 
 
 def check_name(what: str, repo_id: str, example: str) -> None:

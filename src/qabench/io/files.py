@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import os
+import platform
+import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,8 +18,10 @@ from typing import IO, Any
 
 from qabench.errors import QabenchError
 
-# A temporary file of this age belongs to a process that was killed while writing.
+# A temporary file of this age belongs to a process that was killed while writing. One of a process that does not run
+# any more is deleted at once.
 SECONDS_UNTIL_ABANDONED = 3600.0
+_WRITER = re.compile(r"\.(\d{1,9})-([0-9a-f]{8})-[^.]*")
 
 
 @contextmanager
@@ -33,7 +40,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        prefix = f".{path.name}.{os.getpid()}-{_processes()}-"
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
         try:
             with open(descriptor, "wb") as file:  # closed before it is renamed, as Windows requires
                 yield file
@@ -86,8 +94,33 @@ def sweep(folder: Path, pattern: str) -> None:
     """Delete the temporary files of killed processes that wrote files such as ``*.json``."""
     for path in folder.glob(f".{pattern}.*"):
         with suppress(OSError):  # another process deleted it first, or it belongs to another user
-            if time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED:
+            is_old = time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED
+            if is_old or _is_of_dead_process(path):
                 path.unlink()
+
+
+def _is_of_dead_process(path: Path) -> bool:
+    """Tell whether a temporary file is of a process of this machine that does not run any more."""
+    writer = _WRITER.fullmatch(path.suffix)
+    # On Windows, a signal would end the process.
+    if writer is None or writer[2] != _processes() or sys.platform == "win32":
+        return False
+    try:
+        os.kill(int(writer[1]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it belongs to another user
+        return False
+    return False
+
+
+@functools.cache
+def _processes() -> str:
+    """Return eight hex digits for what the numbers of processes refer to: this machine, or this container of it."""
+    names = [platform.node()]
+    with suppress(OSError):
+        names.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
 
 
 def _umask() -> int:

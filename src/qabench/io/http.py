@@ -133,8 +133,6 @@ class HttpClient:
         """
         import httpx2
 
-        from qabench.io.transport import MAX_REDIRECTS
-
         self._sleep(0.0)  # raises if the client is closed
         method = "POST" if options.get("json") is not None else "GET"
         try:
@@ -145,8 +143,6 @@ class HttpClient:
             with contextlib.closing(self.session.send(request, stream=True)) as response:
                 self._reached.add(request.url.host)
                 yield response
-        except httpx2.TooManyRedirects as error:
-            raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}") from error
         except httpx2.RequestError as error:
             timeout = isinstance(error, httpx2.TimeoutException)
             reason = "timeout" if timeout else "connection failed"

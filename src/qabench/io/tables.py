@@ -26,7 +26,7 @@ _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")
 # C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _PATH = re.compile(
     r"(?<![\w:/.])(?:[A-Za-z]:[/\\]|/|~[/\\])(?:[^\s'\",:;/\\]+[/\\]+)*([^\s'\",:;/\\]+)[/\\]*"
@@ -38,6 +38,7 @@ _USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
 _LOGIN = re.compile(
     r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""", re.IGNORECASE
 )
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}|\\[xu]|&#")
 _URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST_SECRET = 8
 REDACTED = "[redacted]"
@@ -87,8 +88,11 @@ def redacted(text: str) -> str:
     """
     if len(text) < _SHORTEST_SECRET:
         return text
-    for form in _forms(_secrets()):
+    secrets = _secrets()
+    for form in _forms(secrets):
         text = text.replace(form, REDACTED)
+    if secrets and _ESCAPE.search(text):
+        text = _spellings(secrets).sub(REDACTED, text)
     text = _LOGIN.sub(rf"\1{REDACTED}", text)
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
@@ -122,6 +126,27 @@ def _forms(secrets: frozenset[str]) -> list[str]:
             first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
             forms |= {encoded[first:last], encoded[first:last].translate(_URL_SAFE)}
     return sorted(forms, key=len, reverse=True)
+
+
+@lru_cache(maxsize=4)
+def _spellings(secrets: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of the secrets with any of their characters escaped, as in URLs, JSON, Python and HTML."""
+    return re.compile("|".join("".join(map(_spelling, form)) for form in _forms(secrets)))
+
+
+def _spelling(char: str) -> str:
+    """Return the pattern of a character and its escapes: %2D, %252d, \\x2d, \\u002D, &#45; and &#x2d;."""
+    code = ord(char)
+    in_url = "".join(
+        f"%(?:25)*{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape")
+    )
+    in_text = rf"\\+(?:x{_any_case(f'{code:02x}')}|u{_any_case(f'{code:04x}')})"
+    return f"(?:{re.escape(char)}|{in_url}|{in_text}|&#(?:0*{code}|[xX]0*{_any_case(f'{code:x}')});)"
+
+
+def _any_case(digits: str) -> str:
+    """Return the pattern of hexadecimal digits in both cases."""
+    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
 
 
 def is_secret(name: str) -> bool:

@@ -37,7 +37,7 @@ def limited_client(limits: Limits, **options: Any) -> httpx2.Client:
         transport=Transport(limits),
         mounts=mounts,
         follow_redirects=limits.redirects != "none",
-        max_redirects=MAX_REDIRECTS,
+        max_redirects=MAX_REDIRECTS + 1,  # the transport counts them, and says so
         timeout=None,
         **options,
     )
@@ -63,6 +63,7 @@ class Transport(httpx2.HTTPTransport):
         upgraded = deadline.first == ("http", host, 80) and here == ("https", host, 443)
         if limits.redirects == "same host" and here != deadline.first and not upgraded:
             raise HttpError("redirect to another host", f"{url}, which is not allowed")
+        deadline.redirect(str(url))
         if not host or port is None or (url.userinfo and limits.addresses != "any"):
             raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
         if limits.addresses != "any":
@@ -79,8 +80,22 @@ class _Deadline:
 
     def __init__(self, limits: Limits, first: tuple[str, str | None, int | None]) -> None:
         self.limits, self.first, self.begin = limits, first, time.monotonic()
+        self.urls: list[str] = []  # that were requested in this exchange
         self.addresses: list[str] = []  # of the host, checked
         self.end = self.begin + limits.seconds
+
+    def redirect(self, url: str) -> None:
+        """Note the next URL of the exchange. Raises HttpError, which is final, if it must not be requested.
+
+        Clients would repeat a request that ends with httpx2's own error for too many redirects.
+        """
+        if url in self.urls:
+            raise HttpError("redirect loop", url)
+        if len(self.urls) > MAX_REDIRECTS:
+            raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}")
+        if self.urls and self.urls[-1].startswith("https:") and not url.startswith("https:"):
+            raise HttpError("redirect from https to http", f"{url}, which is not allowed")
+        self.urls.append(url)
 
     def left(self) -> float:
         """Return the seconds for the next step, or raise ReadTimeout."""

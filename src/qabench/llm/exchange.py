@@ -159,7 +159,7 @@ def limited_replies() -> Iterator[None]:
                 package = import_module(name)
                 client = package.AsyncClient
                 stack.callback(setattr, client, "send", client.send)
-                client.send = _limited(client.send, package.Response)
+                client.send = _limited(client.send, package)
         yield
 
 
@@ -212,15 +212,21 @@ def gated_calls(gate: CallGate | None) -> Iterator[None]:
         _GATES.clear()
 
 
-def _limited(unlimited: Callable[..., Awaitable[Any]], kind: type[Any]) -> Callable[..., Awaitable[Any]]:
-    from qabench.io.transport import make_safe
+def _limited(unlimited: Callable[..., Awaitable[Any]], package: Any) -> Callable[..., Awaitable[Any]]:
+    from qabench.io.transport import MAX_REDIRECTS, make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
         if _GATES and request.method == "POST" and not request.extensions.get(COUNTED):
             request.extensions = {**request.extensions, COUNTED: True}
             async with _GATES[0].call():
                 return await send(client, request, stream=stream, **options)
-        response = await unlimited(client, request, stream=True, **options)
+        client.max_redirects = min(client.max_redirects, MAX_REDIRECTS)
+        try:
+            response = await unlimited(client, request, stream=True, **options)
+        except package.TooManyRedirects:  # Inspect would repeat it
+            message = f"too many redirects: more than {MAX_REDIRECTS}"
+            body = json.dumps({"error": {"message": message}}).encode()
+            return package.Response(400, content=body, request=request)
         make_safe(response, MAX_REPLY_BYTES)
         if stream:
             return response
@@ -239,7 +245,7 @@ def _limited(unlimited: Callable[..., Awaitable[Any]], kind: type[Any]) -> Calla
             body = json.dumps({"error": {"message": str(error)}}).encode()
         finally:
             await response.aclose()
-        return kind(status, headers=headers, content=body, request=request)
+        return package.Response(status, headers=headers, content=body, request=request)
 
     return send
 

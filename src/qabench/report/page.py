@@ -16,7 +16,7 @@ from qabench.errors import MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.io.tables import without_folders
+from qabench.io.tables import visible, without_folders
 from qabench.report import view
 from qabench.report.analysis import Section, sections_of
 from qabench.report.view import bounded
@@ -134,6 +134,11 @@ def _policy(script: str) -> str:
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
+def _shown(value: Any) -> Any:
+    """Return a value for the page: strings with controls that reorder text, for example, as escapes."""
+    return visible(value) if type(value) is str else value  # Markup is this package's own
+
+
 def _template() -> Any:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -143,6 +148,7 @@ def _template() -> Any:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.finalize = _shown
     environment.filters["score"] = "{:.3f}".format
     environment.filters["shared"] = without_folders
     environment.filters["packed"] = _packed

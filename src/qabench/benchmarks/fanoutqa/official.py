@@ -16,7 +16,7 @@ from pathlib import Path
 from qabench.evaluation.signature import Declaration, read_declarations
 from qabench.loading_scripts import pinned_digests
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
-from qabench.text.lemmatizers import BY_NAME, OFFICIAL_MODEL, RELEASES
+from qabench.text.lemmatizers import OFFICIAL_MODEL, RELEASES
 
 # The labels of the authors' prompts (``Prompt.label``). A test compares them with the pinned files.
 PROMPTS = {
@@ -51,19 +51,18 @@ def _prompt_sentence(name: str, value: str) -> str:
 
 
 _CONFIGS = ("dev", "dev_nov23", "test", "test_nov23")
-_SPACY_MODEL = re.compile(
-    rf"{OFFICIAL_MODEL}-([\d.]+)\+spacy-([\d.]+)\+([0-9a-f]{{12}})({re.escape(BY_NAME)})?"
-)
+_SPACY_MODEL = re.compile(rf"{OFFICIAL_MODEL}-([\d.]+)\+spacy-([\d.]+)\+([0-9a-f]{{12}})")
 
 
 def _is_lemmatizer(value: str) -> bool:
-    """Tell whether a lemmatizer is a release of the official model, by its digest, or a later one, by its version."""
+    """Tell whether a lemmatizer is a release of the official model, by its digest.
+
+    A later release, whose digest is not known, is not: any model can have its name and version.
+    """
     match = _SPACY_MODEL.fullmatch(value)
     if match is None or not (3, 7, 2) <= _numbers(match[2]) < (4,):
         return False
-    if match[1] in RELEASES:
-        return match[3] == RELEASES[match[1]]
-    return match[4] is not None and max(map(_numbers, RELEASES)) < _numbers(match[1]) < (4,)
+    return match[3] == RELEASES.get(match[1])
 
 
 # Of the irrelevant fields without a reason, top_p, top_k and seed have no effect at temperature 0,

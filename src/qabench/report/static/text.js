@@ -1,10 +1,12 @@
 // Strings of questions and models in displayable form, and the places in them that contain other strings.
 
-// Control characters and unpaired surrogates are invisible: they are shown as symbols.
+// Control characters and unpaired surrogates are invisible: they are shown as symbols. So are controls that reorder text.
+const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
 const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function shown(text) {
-  return String(text).replace(UNSEEN, (found) => {
+  const ordered = String(text).replace(REORDERING, (found) => `\\u${found.charCodeAt(0).toString(16)}`);
+  return ordered.replace(UNSEEN, (found) => {
     const code = found.charCodeAt(0);
     return code === 0x7f ? "\u2421" : code < 0x20 ? String.fromCharCode(0x2400 + code) : "\ufffd";
   });
