@@ -107,5 +107,5 @@ def test_redirects_are_counted_and_stay_encrypted() -> None:
     upgraded = _Deadline(Limits(redirects="any"), ("http", "a.org", 80))
     upgraded.redirect("http://a.org/")
     upgraded.redirect("https://a.org/")
-    with pytest.raises(HttpError, match="redirect from https to http: http://b.org/, which is not allowed"):
+    with pytest.raises(HttpError, match=r"redirect from https to http: http://b.org/, which is not allowed"):
         upgraded.redirect("http://b.org/")
