@@ -508,3 +508,81 @@ def test_a_score_that_no_single_row_has_is_a_fraction() -> None:
     rows = np.stack([truths * right, (1 - truths) * right, (1 - truths) * ~right, truths * ~right], axis=1)
     low, high = stats.score_bounds(rows.astype(float), balanced_accuracy, 19 / 24)
     assert low is not None and high is not None and 0 < low < 19 / 24 < high <= 1
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("call", [stats.mean_interval, lambda values: paired_test(values, values)])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([], "there are no items"),
+        ([[1, 2], [3, 4]], r"scores have the shape \(2, 2\); allowed: one number per item"),
+        (3, r"scores have the shape \(\)"),
+        (None, "allowed: one number per item|scores have the shape"),
+        (["a", "b"], "scores are .*could not convert string to float"),
+        ([[1], [2, 3]], "scores are .*inhomogeneous"),
+        ([1, {}], "scores are "),
+        ([1, NAN, 0], "item 1 has a statistic that is not finite"),
+        ([10**400], "scores are "),
+    ],
+)
+def test_scores_that_are_not_one_number_per_item(call: Any, values: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(values)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clusters": ["a", "b"]}, "there are 2 clusters for 3 items"),
+        ({"clusters": ["a"] * 4}, "there are 4 clusters for 3 items"),
+        ({"clusters": [["a"], ["b"], ["c"]]}, "clusters are .*unhashable"),
+        ({"clusters": 3}, "clusters are 3"),
+    ],
+)
+def test_clusters_that_do_not_name_each_item(options: dict[str, Any], message: str) -> None:
+    for call in (
+        lambda: stats.mean_interval([1, 0, 1], **options),
+        lambda: score_interval([[1, 1], [0, 1], [1, 1]], lambda a, b: a / b, **options),
+        lambda: paired_test([1, 0, 1], [0, 0, 1], **options),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resamples": 0}, "resamples is 0; allowed: a whole number, 1 or more"),
+        ({"resamples": -5}, "resamples is -5"),
+        ({"resamples": 2.5}, r"resamples is 2\.5"),
+        ({"resamples": None}, "resamples is None"),
+        ({"seed": -1}, "seed is -1; allowed: a whole number, 0 or more"),
+        ({"seed": "x"}, "seed is 'x'"),
+    ],
+)
+def test_numbers_of_resamples_and_seeds(options: dict[str, Any], message: str, test: str) -> None:
+    with pytest.raises(InputError, match=message):
+        paired_test([1, 0, 1], [0, 0, 1], test=test, **options)
+
+
+def test_systems_that_are_not_aligned() -> None:
+    with pytest.raises(InputError, match="paired scores must be aligned: 2 and 3 values"):
+        paired_test([1, 0], [1, 0, 1])
+    with pytest.raises(InputError, match="paired items have 2 and 3 statistics; allowed: equally many"):
+        paired_test([[1, 1]] * 2, [[1, 1, 1]] * 2, function=lambda a, b: a / b)
+
+
+def test_a_function_of_another_shape() -> None:
+    with pytest.raises(InputError, match=r"the function returned an array of shape \(\) for 1 sums"):
+        score_interval([[1, 1], [0, 1]], lambda a, b: 0.5)
+
+
+@pytest.mark.parametrize("correction", stats.CORRECTIONS)
+@pytest.mark.parametrize("p_values", [[1.5, NAN, -1], [NAN], [-0.1], [[0.5, 0.5]], ["a"], 0.5, None])
+def test_p_values_that_are_none(p_values: Any, correction: str) -> None:
+    with pytest.raises(InputError, match="p-value"):
+        stats.adjust(p_values, correction)

@@ -209,6 +209,8 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
         first_line = next(iter(documents.values()))[2]
         fields = {"id": query, field: sorted(documents, key=documents.__getitem__)}
         rows.append(Prediction(first_line, query, fields))
+    if not rows:
+        raise InputError(f"{name} is empty; a TREC run has one line per query and document")
     return Predictions(name, rows)
 
 

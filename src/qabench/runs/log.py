@@ -95,7 +95,7 @@ def whole_log(path: str | Path) -> Any:
 
 def _by_inspect(path: str | Path, file: Path | None = None, **options: Any) -> Any:
     """Return a log, or its header, as Inspect reads it, perhaps from a copy. Raises as ``read_run`` does."""
-    if not Path(path).is_file():
+    if not isinstance(path, str | Path) or not Path(path).is_file():
         raise InputError(
             f"the log {path} does not exist; `qabench run` prints the path of its .eval file before the first question"
         )

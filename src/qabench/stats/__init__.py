@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from qabench.errors import InputError, unknown_name
 from qabench.io.tables import bounds_text
+from qabench.stats.arguments import check_whole, numbers_of
 from qabench.stats.distributions import CONFIDENCE, clopper_pearson, normal_quantile, student_quantile
 from qabench.stats.resampling import drawn_sums, halved_sums, subset_sums
 
@@ -273,19 +274,24 @@ def paired_test(
         seed: the same seed gives the same result.
 
     Raises:
-        InputError: an unknown test, no items or different numbers of items, a number that is not
-            finite, or a function that is undefined on the items.
+        InputError: an unknown test, no items or different numbers of items or clusters, anything but one finite
+            number (with ``function``, one row of them) per item, fewer than 1 resample, or a function that is undefined
+            on the items.
     """
     if test not in TESTS:
         raise unknown_name("unknown test", test, TESTS)
-    if len(first) != len(second):
-        raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
-    rows = [units(values if function else table(values), clusters) for values in (first, second)]
+    statistics = [units(values if function else table(values), None) for values in (first, second)]
+    if statistics[0].shape != statistics[1].shape:
+        counts, numbers = zip(*(rows.shape for rows in statistics), strict=True)
+        if counts[0] == counts[1]:
+            raise InputError(
+                f"paired items have {numbers[0]} and {numbers[1]} statistics; allowed: equally many"
+            )
+        raise InputError(f"paired scores must be aligned: {counts[0]} and {counts[1]} values")
+    rows = [units(values, clusters) for values in statistics]
     items: dict[Any, Array] = {}
     if function is None:
-        items = {
-            place: np.asarray(values, dtype=np.float64) for place, values in enumerate((first, second))
-        }
+        items = {place: values[:, 0] for place, values in enumerate(statistics)}
     (difference,) = paired_tests(
         dict(enumerate(rows)), [(0, 1)], function or mean, test, resamples, seed, items=items
     )
@@ -316,8 +322,10 @@ def paired_tests(
         items: the scores of the items by name if the units of ``mean`` are clusters of items.
 
     Raises:
-        InputError: the function is undefined on the items.
+        InputError: the function is undefined on the items, or a number of resamples or a seed that is not one.
     """
+    check_whole("resamples", resamples, 1)
+    check_whole("seed", seed, 0)
     observed = {name: observed_score(function, rows) for name, rows in systems.items()}
     left_out = {name: scores_without_one(function, rows) for name, rows in systems.items()}
     fractions = {
@@ -608,7 +616,7 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
         Values in [0, 1], each at least its uncorrected value, or [] for [].
 
     Raises:
-        InputError: an unknown correction.
+        InputError: an unknown correction, or a p-value that is not a number from 0 to 1.
 
     Examples:
         >>> adjust([0.25, 0.125, 0.5])
@@ -616,7 +624,10 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     """
     if correction not in CORRECTIONS:
         raise unknown_name("unknown correction", correction, CORRECTIONS)
-    p = np.asarray(p_values, dtype=np.float64)
+    p = numbers_of("p-values", p_values, 1)
+    outside = p[~((p >= 0) & (p <= 1))]
+    if len(outside):
+        raise InputError(f"a p-value is {outside[0]}; allowed: numbers from 0 to 1")
     order = np.argsort(p, kind="stable")
     ranks = np.arange(1, len(p) + 1)
     if correction == "holm":
@@ -624,7 +635,7 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     elif correction == "bh":
         sorted_p = np.minimum.accumulate((p[order] * len(p) / ranks)[::-1])[::-1]
     else:
-        return list(p_values)
+        return [float(value) for value in p]
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(sorted_p, 1)
     return [float(value) for value in adjusted]
@@ -637,24 +648,31 @@ def mean(total: Array, count: Array) -> Array:
 
 def table(values: Values) -> Array:
     """Return scores as the statistics of ``mean``: one row (value, 1) per item."""
-    column = np.asarray(values, dtype=np.float64)
+    column = numbers_of("scores", values, 1)
     return np.column_stack([column, np.ones(len(column))])
 
 
 def units(statistics: Values, clusters: Clusters) -> Array:
     """Return the units of resampling: the items' statistics, or their sums by cluster in first-seen order."""
-    items = np.asarray(statistics, dtype=np.float64)
-    if items.size == 0 or items.ndim != 2:
-        raise InputError(
-            f"nothing to score: statistics must be one row of numbers per item; their shape is {items.shape}"
-        )
+    items = numbers_of("statistics", statistics, 2)
+    if items.size == 0:
+        raise InputError("nothing to score: there are no items, so the score is undefined")
     if not np.isfinite(items).all():
         row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
         raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
     if clusters is None:
         return items
     index: dict[Hashable, int] = {}
-    codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
+    try:
+        codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
+    except TypeError as error:  # not iterable, or a list as the id of a question
+        raise InputError(
+            f"clusters are {clusters!r:.60} ({error}); allowed: the id of each item's question"
+        ) from None
+    if len(codes) != len(items):
+        raise InputError(
+            f"there are {len(codes)} clusters for {len(items)} items; allowed: one per item"
+        )
     return np.column_stack([np.bincount(codes, weights=column) for column in items.T])
 
 
@@ -665,6 +683,11 @@ def scores(function: Function, sums: Array) -> Array:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.asarray(function(*sums.T), dtype=np.float64)
+    if values.shape != sums.shape[:1]:
+        raise InputError(
+            f"the function returned an array of shape {values.shape} for {len(sums)} sums; allowed: one score per sum, "
+            "as from NumPy's operators"
+        )
     return values
 
 

@@ -291,8 +291,10 @@ def judge_from(options: Any, **named: Any) -> Judge:
     Raises InputError for anything else, and for a value of another type.
     """
     try:
-        values = dict(json_of(options) if isinstance(options, str) else options or {})
-        return judge_for(**{**named, **values})
+        values = json_of(options) if isinstance(options, str) else options
+        if not isinstance(values, Mapping | None):
+            raise TypeError(f"it is a {type(values).__name__}")
+        return judge_for(**{**named, **(values or {})})
     except InputError:
         raise
     except (TypeError, ValueError) as error:

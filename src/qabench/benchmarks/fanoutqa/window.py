@@ -37,12 +37,12 @@ def context_window(model: Model, context_length: int | None) -> int:
     ``context_length`` is the user's. None means the one that Inspect knows. Raises InputError if it
     is unknown.
     """
-    info = get_model_info(model)
-    length = context_length or (info and info.context_length)
     if context_length is not None and context_length < 1:
         raise InputError(
             f"context_length is {context_length}; it must be at least 1 (a number of tokens)"
         )
+    info = get_model_info(model)
+    length = context_length or (info and info.context_length)
     if not length:
         raise InputError(
             f"the context window of {model} is not known: set it in tokens, such as -T context_length=8192, "
