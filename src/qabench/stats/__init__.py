@@ -666,9 +666,8 @@ def units(statistics: Values, clusters: Clusters) -> Array:
     try:
         codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
     except TypeError as error:  # not iterable, or a list as the id of a question
-        raise InputError(
-            f"clusters are {clusters!r:.60} ({error}); allowed: the id of each item's question"
-        ) from None
+        allowed = "the id of each item's question"
+        raise InputError(f"clusters are {clusters!r:.60} ({error}); allowed: {allowed}") from None
     if len(codes) != len(items):
         raise InputError(
             f"there are {len(codes)} clusters for {len(items)} items; allowed: one per item"

@@ -32,7 +32,7 @@ class LinearTokenizer:
         return getattr(self.tokenizer, name)
 
     def __call__(self, text: str) -> Any:
-        ends = []
+        ends: list[int] = []
         for run in LONG_RUN.finditer(text):
             if not run[0].isalnum():  # letters and digits alone are neither prefixes nor suffixes
                 ends += range(run.start() + LONGEST_RUN, run.end(), LONGEST_RUN)
