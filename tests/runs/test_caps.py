@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from openai_server import Fault, OpenAIServer
 
+from qabench import evaluate_predictions
 from qabench.errors import InputError, QabenchError
 from qabench.llm.cache import clear
+from qabench.runs.export import predictions
 from qabench.runs.log import read_run
 from qabench.runs.plan import plan_run
 from qabench.runs.running import Watch, resume, start
@@ -100,3 +102,16 @@ def test_empty_replies_are_asked_again(server: OpenAIServer, tmp_path: Path) -> 
     path = start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments)
     assert len(server.calls) == calls + PROBE and read_run(path).replies() == {"all": 12, "cached": 12}
     assert clear(empty=True) == empty and clear("openai-api/qabench/m") == 12
+
+
+@pytest.mark.parametrize(("name", "setting"), [("felm", "raw"), ("expertqa", "closed"), ("fanoutqa", "closed-book")])
+def test_exported_empty_replies_are_empty_not_missing(
+    name: str, setting: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    server.reply = lambda body: "" if len(server.calls) % 2 else "Mars is far away."
+    arguments: dict[str, Any] = {"base_url": server.base_url, "log_dir": tmp_path, "cache": False, "limit": 4}
+    task_args = {"config": "sample", "prompt": "qabench"}
+    run = read_run(start(name, setting, "m", task_args=task_args, max_connections=1, **arguments))
+    rows = [json.loads(line) for line in predictions(run).splitlines()]
+    again = evaluate_predictions(name, "sample", rows)
+    assert run.counts()["empty"] == 2 and len(rows) == 4 and again.counts()["empty"] == 2

@@ -174,7 +174,7 @@ def evidence_from(
         raise InputError("give either --corpus or --search, and --ranker only with one of them")
     if corpus:
         passages = load_passages(str(corpus), BM25 if ranker == AUTO else ranker)
-        return f"{corpus.name}:{passages.ranker}", passages_for(passages)
+        return f"{passages.name}:{passages.ranker}", passages_for(passages)
     if search:
         web = load_web(search, DENSE if ranker == AUTO else ranker)
         return "{web}:{page_ranker}".format(**web.signature()), passages_for(web)

@@ -194,6 +194,10 @@ class Felm(Benchmark):
         With {"claims"} if claims were judged.
         """
         replies = list(record.detail.get("replies") or [record.answer])
+        from qabench.evaluation import EMPTY
+
+        if record.status == EMPTY:  # the task records no text, but the model has replied
+            replies = ["" if reply is None else reply for reply in replies]
         claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
         return {"reply": replies[0] if len(replies) == 1 else replies} | claims
 
