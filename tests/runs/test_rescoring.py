@@ -26,6 +26,8 @@ TASKS: dict[str, tuple[Any, str, float]] = {  # a task, and another value for on
     "fastbook": (lambda: fastbook_rag("sample", k=3), "recall@3", 1.0),
     "expertqa": (lambda: expertqa("sample", prompt="qabench"), "rougeL", 1.0),
 }
+# Each kind of test is quick for one benchmark.
+QUICK_ONCE = [pytest.param(name, marks=[pytest.mark.quick] if name == "fastbook" else []) for name in TASKS]
 
 
 def reply(messages: Any) -> Any:
@@ -40,10 +42,22 @@ def reply(messages: Any) -> Any:
     return kinds[number % len(kinds)]
 
 
+class Logs(dict[str, Path]):
+    """A log of each task, which is run when it is first read."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, name: str) -> Path:
+        task, *_ = TASKS[name]
+        self[name] = Path(run(task(), reply, self.folder, epochs=2).location)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("logs")
-    return {name: Path(run(task(), reply, folder, epochs=2).location) for name, (task, *_) in TASKS.items()}
+    return Logs(tmp_path_factory.mktemp("logs"))
 
 
 def with_scores(name: str, value: float) -> Callable[[EvalLog], None]:
@@ -58,7 +72,7 @@ def with_scores(name: str, value: float) -> Callable[[EvalLog], None]:
     return edit
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", QUICK_ONCE)
 def test_an_unedited_log_has_the_scores_of_its_answers(name: str, logs: dict[str, Path]) -> None:
     evaluation = read_run(logs[name])
     stored = {(str(sample.id), sample.epoch): sample.scores for sample in read_eval_log(str(logs[name])).samples or []}
@@ -69,7 +83,7 @@ def test_an_unedited_log_has_the_scores_of_its_answers(name: str, logs: dict[str
     assert evaluation.problems == [] and not evaluation.recorded and evaluation.scores()
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", QUICK_ONCE)
 def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
     _, column, value = TASKS[name]
     path = edited(logs[name], tmp_path, with_scores(column, value))
@@ -84,7 +98,7 @@ def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: 
     assert "scores in the log that differ" in printed
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", QUICK_ONCE)
 def test_an_edited_number_of_questions_is_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
     def edit(content: EvalLog) -> None:
         content.samples, metadata = (content.samples or [])[:2], content.eval.metadata or {}
@@ -97,6 +111,7 @@ def test_an_edited_number_of_questions_is_not_used(name: str, logs: dict[str, Pa
     assert not any("questions were asked" in sentence for sentence in honest.deviations(score))
 
 
+@pytest.mark.quick
 def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
     with OpenAIServer() as server:
@@ -117,6 +132,7 @@ def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, m
     assert not any("recorded" in said for said in uncached.deviations(uncached.scores()["acc.loose"]))
 
 
+@pytest.mark.quick
 def test_without_the_questions_scores_are_marked(tmp_path: Path) -> None:
     questions = json.loads((FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
     file = tmp_path / "own.json"

@@ -1,0 +1,363 @@
+"""Every check of a log is needed: an attack on a log is noticed, and is not noticed if its check always agrees."""
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ModelOutput
+from scripted_model import edited, run
+
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.expertqa.tasks import expertqa
+from qabench.errors import InputError
+from qabench.runs import facts, log, running, trust
+from qabench.runs.plain import open_archive
+
+pytestmark = pytest.mark.quick
+
+MODEL = "scripted/model"
+FANOUTQA = benchmark("fanoutqa")
+CLOSED_BOOK = FANOUTQA.setting("closed-book")
+
+
+@dataclass(frozen=True)
+class Logs:
+    """An honest log of each task, and a folder for edited ones."""
+
+    paths: dict[str, Path]
+    folder: Path
+
+    def edited(self, edit: Callable[[EvalLog], object], name: str = "fanoutqa") -> Path:
+        return edited(self.paths[name], self.folder, edit)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("logs")
+
+    def reply(messages: Any) -> str:
+        return "The planet Mars is red."
+
+    arguments = {"config": "sample", "prompt": "qabench", "lemmatizer": "simplemma"}
+    closed_book = run("qabench/fanoutqa_closed_book", reply, folder, task_args=arguments, limit=2)
+    claims = run(expertqa("sample", prompt="qabench"), reply, folder, limit=2)
+    return {"fanoutqa": Path(closed_book.location), "expertqa": Path(claims.location)}
+
+
+@pytest.fixture
+def logs(honest: dict[str, Path], tmp_path: Path) -> Logs:
+    return Logs(honest, tmp_path)
+
+
+def read(path: Path) -> list[str]:
+    """Return all that reading a log says about it."""
+    try:
+        evaluation = log.read_run(path)
+    except InputError as error:
+        return [str(error)]
+    sentences = list(evaluation.problem_sentences())
+    sentences += [f"setting {evaluation.setting}", *map(str, evaluation.recorded.items())]
+    sentences += [f"{count} {status}" for status, count in evaluation.counts().items()]
+    for score in evaluation.scores().values():
+        sentences += evaluation.deviations(score)
+    return sentences + list(evaluation.signatures.values())
+
+
+def called(function: Callable[..., Any], *arguments: Any, **options: Any) -> list[str]:
+    """Return the error of a call, or nothing."""
+    try:
+        function(*arguments, **options)
+    except InputError as error:
+        return [str(error)]
+    return []
+
+
+def setting(content: EvalLog, name: str, value: Any) -> None:
+    (content.eval.metadata or {})[name] = value
+
+
+def sign(content: EvalLog, old: str, new: str) -> None:
+    """Change the signatures of all samples."""
+    for sample in content.samples or []:
+        for score in (sample.scores or {}).values():
+            lines = (score.metadata or {})["signatures"]
+            for group, line in lines.items():
+                lines[group] = line.replace(old, new)
+
+
+def raise_scores(content: EvalLog) -> None:
+    for sample in content.samples or []:
+        for score in (sample.scores or {}).values():
+            score.value = dict.fromkeys(score.value, 1.0)  # type: ignore[arg-type]
+
+
+def filter_first(content: EvalLog) -> None:
+    (content.samples or [])[0].output.choices[0].stop_reason = "content_filter"
+
+
+def without_text(content: EvalLog) -> None:
+    (content.samples or [])[0].output = ModelOutput.from_content("scripted", "")
+
+
+def no_task(content: EvalLog) -> None:
+    (content.eval.metadata or {}).pop("config")
+
+
+def as_open_book(content: EvalLog) -> None:
+    """Change the setting everywhere but in the name of the task."""
+    setting(content, "setting", "open-book")
+    sign(content, "setting:closed-book", "setting:open-book")
+    metadata = content.eval.metadata or {}
+    of_run = metadata.get("signatures") or {}
+    changed = {group: line.replace("setting:closed-book", "setting:open-book") for group, line in of_run.items()}
+    metadata["signatures"] = changed
+
+
+def other_solver(content: EvalLog) -> None:
+    content.plan.steps[0].solver = "evil"
+
+
+def copied(logs: Logs, member: str, change: Callable[[bytes], bytes]) -> Path:
+    """Return a log in which a member of the archive is there twice."""
+    path = logs.folder / "twice.eval"
+    with open_archive(logs.paths["fanoutqa"]) as before, zipfile.ZipFile(path, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, before.read(name))
+        name = next(name for name in before.namelist() if name.startswith(member))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            after.writestr(name, change(before.read(name)))
+    return path
+
+
+def another_lemmatizer(logs: Logs) -> list[str]:
+    """Return whether the lemmatizer of today's scores is signed, and not the one in an edited log."""
+    lines = read(logs.edited(lambda content: sign(content, "lemmatizer:simplemma-", "lemmatizer:evil-")))
+    return [] if any("lemmatizer:evil-" in line for line in lines) else ["signed again"]
+
+
+def conditions(logs: Logs) -> list[str]:
+    content = log.whole_log(logs.paths["fanoutqa"])
+    return called(trust.check_conditions, content, FANOUTQA, {"prompt": "official-1"}, "log")
+
+
+def kept(logs: Logs) -> list[str]:
+    """Return how many answers are kept by a resumed run, after one was made empty."""
+    content = trust.checked_log(logs.edited(without_text), MODEL)
+    return [f"kept {len(content.samples)}"]
+
+
+def resumed(logs: Logs, edit: Callable[[EvalLog], object], **options: Any) -> list[str]:
+    return called(trust.checked_log, logs.edited(edit), MODEL, **options)
+
+
+def with_solver_file(logs: Logs) -> list[str]:
+    file = logs.folder / "mine.py"
+    file.write_text("# another solver", encoding="utf-8")
+    return resumed(logs, lambda content: setting(content, "solver", "agent-0"), solver=f"{file}@agent")
+
+
+def agree(*_: Any, **__: Any) -> None:
+    """Find nothing wrong."""
+
+
+def first(value: Any, *_: Any, **__: Any) -> Any:
+    """Return the first argument."""
+    return value
+
+
+Attack = Callable[[Logs], list[str]]
+# A function, a mutant of it that always agrees, what an edited log then still says, and what it must say.
+CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
+    "log._check_task": (
+        log,
+        "_check_task",
+        agree,
+        lambda logs: called(log.read_header, logs.edited(no_task)),
+        "its metadata has no config",
+    ),
+    "log.check_archive": (
+        log,
+        "check_archive",
+        agree,
+        lambda logs: read(copied(logs, "header.json", bytes)),
+        "two files have the same name",
+    ),
+    "log._answered_copies": (
+        log,
+        "_answered_copies",
+        lambda name, contents: list(contents),
+        lambda logs: read(copied(logs, "samples/", lambda content: content.replace(b"Mars", b"Moon"))),
+        "with different answers",
+    ),
+    "log._status": (
+        log,
+        "_status",
+        lambda sample: ("answered", None),
+        lambda logs: read(logs.edited(filter_first)),
+        "1 refused",
+    ),
+    "log.rescored": (
+        log,
+        "rescored",
+        first,
+        lambda logs: read(logs.edited(raise_scores)),
+        "scores in the log that differ",
+    ),
+    "log._is_by_same_model": (
+        log,
+        "_is_by_same_model",
+        lambda *_: True,
+        lambda logs: read(logs.edited(lambda content: sign(content, "|qabench:", "|judge:other|qabench:"))),
+        "as recorded in the log",
+    ),
+    "log._labeled": (
+        log,
+        "_labeled",
+        lambda *_: {},
+        lambda logs: read(logs.edited(lambda content: sign(content, "labels:none", "labels:evil"), "expertqa")),
+        "labels by evil",
+    ),
+    "log.merged": (
+        log,
+        "merged",
+        lambda lines: lines[-1][0],
+        lambda logs: read(logs.edited(lambda content: sign_first(content, "prompt:qabench-", "prompt:official-"))),
+        "prompt: differs between the answers",
+    ),
+    "log._signed": (log, "_signed", first, another_lemmatizer, "signed again"),
+    "log.with_facts": (
+        log,
+        "with_facts",
+        first,
+        lambda logs: read(logs.edited(lambda content: setattr(content.plan.config, "temperature", 0.7))),
+        "temperature: 0.7",
+    ),
+    "facts.facts_of": (
+        facts,
+        "facts_of",
+        lambda log: {},
+        lambda logs: read(logs.edited(lambda content: setattr(content.plan.config, "temperature", 0.7))),
+        "temperature: 0.7",
+    ),
+    "facts._shown": (
+        facts,
+        "_shown",
+        lambda value: "official",
+        lambda logs: read(logs.edited(lambda content: content.eval.model_args.update(dtype="int3"))),
+        "dtype: int3",
+    ),
+    "facts._is_of_system": (
+        facts,
+        "_is_of_system",
+        lambda name: True,
+        lambda logs: read(logs.edited(lambda content: content.eval.model_args.update(dtype="int3"))),
+        "dtype: int3, which the setting does not have",
+    ),
+    "facts._setting_of": (
+        facts,
+        "_setting_of",
+        lambda *_: CLOSED_BOOK,
+        lambda logs: read(logs.edited(as_open_book)),
+        "contradicts itself",
+    ),
+    "facts.setting_of": (
+        facts,
+        "setting_of",
+        lambda *_: CLOSED_BOOK,
+        lambda logs: read(logs.edited(lambda content: setattr(content.eval, "task", "qabench/evil"))),
+        "which is not a task of",
+    ),
+    "facts._check_metadata": (
+        facts,
+        "_check_metadata",
+        agree,
+        lambda logs: read(logs.edited(lambda content: setting(content, "data", "evil"))),
+        "contradicts itself",
+    ),
+    "facts._solver_of": (
+        facts,
+        "_solver_of",
+        lambda *_: "",
+        lambda logs: read(logs.edited(other_solver)),
+        "setting agent",
+    ),
+    "facts.with_solver": (facts, "with_solver", first, lambda logs: read(logs.edited(other_solver)), "solver: evil-"),
+    "trust.checked_log": (
+        trust,
+        "checked_log",
+        agree,
+        lambda logs: resumed(logs, lambda content: setattr(content.eval, "model", "openai/evil")),
+        "the model openai/evil, not scripted/model",
+    ),
+    "trust._is_empty": (trust, "_is_empty", lambda sample: False, kept, "kept 1"),
+    "trust.check_conditions": (trust, "check_conditions", agree, conditions, "answers were asked with the prompt"),
+    "trust.signed_values": (
+        trust,
+        "signed_values",
+        lambda sample: {},
+        conditions,
+        "answers were asked with the prompt",
+    ),
+    "trust.arguments_to_repeat": (
+        trust,
+        "arguments_to_repeat",
+        lambda *_: {},
+        lambda logs: resumed(logs, lambda content: content.eval.task_args_passed.update(questions="/evil")),
+        "was run with the option questions",
+    ),
+    "trust.task_of": (
+        trust,
+        "task_of",
+        lambda *_: (FANOUTQA, CLOSED_BOOK),
+        lambda logs: resumed(logs, lambda content: setattr(content.eval, "task", "other/evil")),
+        "which is not a task of qabench",
+    ),
+    "trust.solver_with_digest": (
+        trust,
+        "solver_with_digest",
+        lambda solver: "agent-0",
+        with_solver_file,
+        "was run with the solver agent-0",
+    ),
+    "trust.check_task": (
+        running,
+        "check_task",
+        agree,
+        lambda logs: called(
+            running.resume, logs.edited(lambda content: setattr(content.eval.dataset, "samples", 9)), MODEL
+        ),
+        "has 2 of 9 questions",
+    ),
+}
+
+
+def sign_first(content: EvalLog, old: str, new: str) -> None:
+    """Change the signatures of the first sample only."""
+    samples = content.samples or []
+    content.samples = samples[:1]
+    sign(content, old, new)
+    content.samples = samples
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_that_always_agrees_is_noticed(name: str, logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, function, mutant, attack, sentence = CHECKS[name]
+
+    def is_noticed() -> bool:
+        return any(sentence in said for said in attack(logs))
+
+    assert is_noticed()
+    with monkeypatch.context() as patched:
+        patched.setattr(module, function, mutant)
+        assert not is_noticed(), "the attack is noticed by something else, so it does not test this check"
+
+
+@pytest.mark.parametrize("name", ["fanoutqa", "expertqa"])
+def test_honest_logs_have_none_of_these_sentences(name: str, logs: Logs) -> None:
+    sentences = {sentence for *_, sentence in CHECKS.values()}
+    said = read(logs.paths[name])
+    assert [sentence for sentence in sentences if any(sentence in each for each in said)] == []
