@@ -5,12 +5,14 @@ import gzip
 import io
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qabench.benchmarks import benchmark
+import qabench
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.data.predictions import join, read_predictions
 from qabench.errors import InputError
 
@@ -96,3 +98,82 @@ def test_excerpts_of_bad_lines_are_short(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 500
     file.write_text(file.read_text() + '\n{"id": "1", "answer": "a"}')
     assert len("".join(join(["1"], read_predictions(file, ["answer"])).problems)) < 1000
+
+
+ANSWERS = [{"id": "1", "answer": "Süd; Nord"}, {"id": "2", "answer": "two\nlines"}]
+
+
+def written(folder: Path, kind: str, ids: Sequence[str] = ("1", "2")) -> Path:
+    """The same answers as people hand them over."""
+    from datasets import Dataset
+
+    answers = [{"id": id, "answer": row["answer"]} for id, row in zip(ids, ANSWERS, strict=True)]
+
+    if kind == "parquet":
+        Dataset.from_list(answers).to_parquet(folder / "a.parquet")
+        return folder / "a.parquet"
+    if kind == "saved dataset":
+        Dataset.from_list(answers).save_to_disk(folder / "a")
+        return folder / "a"
+    if kind == "by id":
+        text, name, encoding = json.dumps({row["id"]: row["answer"] for row in answers}, indent=1), "a.json", "utf-8"
+    elif kind == "objects by id":
+        text, name, encoding = json.dumps({row["id"]: {"answer": row["answer"]} for row in answers}), "a.json", "utf-8"
+    elif kind == "other names":
+        rows = [{"question_id": row["id"], "prediction": row["answer"]} for row in answers]
+        text, name, encoding = "\n".join(map(json.dumps, rows)), "a.jsonl", "utf-8"
+    else:
+        header, delimiter, encoding, name = {
+            "semicolons": ("ID;Answer", ";", "utf-8-sig", "a.csv"),
+            "tabs and UTF-16": ("ID\tanswer", "\t", "utf-16", "a.csv"),
+            "sep=": ("sep=;\nid;answer", ";", "utf-8", "a.csv"),
+        }[kind]
+        text = f"{header}\r\n" + "".join(f'{row["id"]}{delimiter}"{row["answer"]}"\r\n' for row in answers)
+    (folder / name).write_bytes(text.encode(encoding))
+    return folder / name
+
+
+KINDS = ["parquet", "saved dataset", "by id", "objects by id", "other names", "semicolons", "tabs and UTF-16", "sep="]
+
+
+# For fastbook, whose first field is not the answer, an answer must have its name.
+READERS = [(reader, kind) for reader in ("read_predictions", "fanoutqa") for kind in KINDS]
+READERS += [("fastbook", kind) for kind in KINDS if kind not in ("by id", "other names")]
+
+
+@pytest.mark.parametrize(("reader", "kind"), READERS)
+def test_files_of_other_tools_have_the_same_predictions(reader: str, kind: str, tmp_path: Path) -> None:
+    path = written(tmp_path, kind)
+    is_benchmark = reader in benchmark_names()
+    predictions = benchmark(reader).read(path) if is_benchmark else read_predictions(path, ["answer"])
+    assert [{name: row.fields[name] for name in ("id", "answer")} for row in predictions.rows] == ANSWERS
+    assert not predictions.bad_lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluate_predictions_reads_files_of_other_tools(kind: str, tmp_path: Path) -> None:
+    ids = qabench.load_dataset("fanoutqa", "sample", split="validation")["id"][:2]
+    path = written(tmp_path, kind, ids)
+    evaluation = qabench.evaluate_predictions("fanoutqa", "sample", path, scores=["acc"], lemmatizer="simplemma")
+    answered = [record for record in evaluation.records if record.answer]
+    assert [(record.id, record.answer) for record in answered] == [
+        (id, row["answer"]) for id, row in zip(ids, ANSWERS, strict=True)
+    ]
+
+
+def test_an_object_with_a_field_of_a_prediction_is_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"answer": "Paris"}')
+    with pytest.raises(InputError, match=r"line 1: without 'id' .keys: 'answer'"):
+        read_predictions(file, ["answer"])
+
+
+def test_own_names_are_preferred_to_those_of_other_tools() -> None:
+    (row,) = read_predictions([{"id": "1", "question_id": "9", "answer": "a", "prediction": "b"}], ["answer"]).rows
+    assert row.id == "1" and row.fields["answer"] == "a" and row.fields["prediction"] == "b"
+
+
+def test_a_damaged_parquet_file_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(InputError, match="begins like a Parquet file, but cannot be read"):
+        read_predictions(tmp_path / "a.parquet", ["answer"])

@@ -1,14 +1,16 @@
 """Files of predictions: reading them, and joining them to a benchmark's questions by id.
 
-A file is JSONL (one object per line) or a JSON list of objects, also compressed with gzip, or CSV or
-TSV with a header, whose cells are text. Every object has an "id". The other fields depend on the
-benchmark. Real files lack ids, repeat them, contain ids of other versions, and end in the middle of
-a line: such cases are counted and listed, and do not affect other lines. Rankings can also be runs
-in the format of TREC.
+A file is JSONL (one object per line), a JSON list of objects or a JSON object {id: answer}, also
+compressed with gzip, CSV or TSV with a header, whose cells are text, also as spreadsheets write it
+(semicolons, UTF-16), Parquet, or the folder of a saved ``datasets.Dataset``. Every object has an
+"id". The other fields depend on the benchmark. Real files lack ids, repeat them, contain ids of
+other versions, and end in the middle of a line: such cases are counted and listed, and do not
+affect other lines. Rankings can also be runs in the format of TREC.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -33,6 +35,11 @@ MOST_LIST_BYTES = 1 << 26  # of a file with a JSON list, which is parsed as a wh
 NAMED = 5  # ids or lines that a message lists. The others are counted
 STDIN = "-"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+PARQUET = b"PAR1"  # the first bytes of a file
+SAVED_DATASET = "state.json"  # in the folder of a saved ``Dataset``
+# What other tools call the fields, in lower case. They count where a row has none of qabench's names.
+OTHER_IDS = ("question_id", "query_id", "qid", "doc_id")
+OTHER_ANSWERS = ("prediction", "model_answer", "response", "output")
 WITHOUT_PREDICTION = "questions without a prediction"
 NO_PREDICTION = "the file has no prediction"  # the problem of the record of such a question
 
@@ -139,35 +146,116 @@ def parse_predictions(
     """
     first = data.lstrip()[:1]
     delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())
-    items: Iterable[tuple[int, Any]] = numbered_lines(data)
-    if first == b"[":
+    items: Iterable[tuple[int, Any]]
+    if data.startswith(PARQUET):
+        items = _parquet_rows(data, name)
+    elif first == b"[":
         try:
             items = enumerate(json_of(data, MOST_LIST_BYTES), 1)
         except ValueError as error:
             raise InputError(f"{name} begins like a JSON list, but is not JSON ({error})") from None
     elif delimiter and first != b"{":
         items = _table_rows(data, name, delimiter)
+    elif first == b"{" and (answers := _answers_by_id(data, needs, ids)):
+        items = enumerate(answers, 1)
     elif data.count(b"\n") > MOST_LINES:
         raise InputError(f"{name} has more than {MOST_LINES:,} lines, which is the limit")
+    else:
+        items = numbered_lines(data)
     return _collected(name, items, needs, ids)
 
 
-def _table_rows(data: bytes, name: str, delimiter: str) -> Iterator[tuple[int, Row]]:
+def is_saved_dataset(path: str | Path) -> bool:
+    """Return whether a path is the folder of a saved ``Dataset`` (``Dataset.save_to_disk``)."""
+    return (Path(path) / SAVED_DATASET).is_file()
+
+
+def _saved_dataset(folder: Path) -> bytes:
+    """Return the rows of a saved ``Dataset`` as Parquet. Raises InputError."""
+    from datasets import load_from_disk
+
+    content = io.BytesIO()
+    try:
+        load_from_disk(str(folder)).to_parquet(content)
+    except (OSError, ValueError, KeyError, TypeError) as error:  # of damaged files
+        raise InputError(f"{folder} is not a readable Dataset ({error}); save it again") from None
+    return content.getvalue()
+
+
+def _parquet_rows(data: bytes, name: str) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of a Parquet file, numbered from 1. Raises InputError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(io.BytesIO(data))
+        metadata = file.metadata
+        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        if metadata.num_rows > MOST_LINES or size > MOST_BYTES:
+            raise InputError(
+                f"{name} has {metadata.num_rows:,} rows and {size >> 20:,} MiB; the limits are {MOST_LINES:,} rows "
+                f"and {MOST_BYTES >> 20} MiB"
+            )
+        rows = file.read().to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name} begins like a Parquet file, but cannot be read ({error})") from None
+    yield from enumerate(rows, 1)
+
+
+def _answers_by_id(data: bytes, needs: Sequence[str], ids: Sequence[str]) -> list[Row]:
+    """Return the predictions of a JSON object {id: answer} or {id: {field: value}}, or [] if it is something else.
+
+    An object with the name of a field as a key is one prediction of JSONL.
+    """
+    try:
+        by_id = json_of(data, MOST_LIST_BYTES)
+    except ValueError:  # JSONL with several lines, or damaged: the lines say what is wrong
+        return []
+    names = {*ids, *needs, *OTHER_IDS, *OTHER_ANSWERS}
+    if not isinstance(by_id, dict) or not names.isdisjoint(key.lower() for key in by_id):
+        return []
+    field = needs[0] if needs else "answer"
+    rows = []
+    for identity, value in by_id.items():
+        fields = value if isinstance(value, dict) else {field: value}
+        rows.append({**fields, ids[0]: identity})
+    return rows
+
+
+def _delimiter(header: str, usual: str) -> str:
+    """Return the delimiter of a table by its header: a spreadsheet's CSV may have semicolons or tabs."""
+    if usual in header:
+        return usual
+    return next((other for other in ";\t," if other in header), usual)
+
+
+def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a CSV file, with their last lines. Raises InputError."""
     limit = csv.field_size_limit(MOST_BYTES)  # of the whole process
     line = 0
     try:
-        text = io.StringIO(data.decode("utf-8-sig"), newline="")
+        content = data.decode("utf-8-sig")
+        skipped = 0
+        delimiter = _delimiter(content.partition("\n")[0], usual_delimiter)
+        if content[:4].lower() == "sep=":  # written for Excel
+            delimiter = content[4:5]
+            content = content.partition("\n")[2]
+            skipped = 1
+        text = io.StringIO(content, newline="")
         reader = csv.DictReader(text, delimiter=delimiter)
         for row in reader:
-            line = reader.line_num
+            line = reader.line_num + skipped
             if None in row:
                 raise InputError(
                     f"{name}, line {line} has more cells than the header; put quotes around cells that contain "
                     f"{delimiter!r}"
                 )
             yield line, row
-    except (csv.Error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}, after line {line}: {error}; save the table as UTF-8 (in Excel: CSV UTF-8)"
+        ) from None
+    except (csv.Error, TypeError) as error:  # TypeError: a delimiter that is none
         raise InputError(f"{name}, after line {line}: {error}") from None
     finally:
         csv.field_size_limit(limit)
@@ -249,10 +337,13 @@ def some(items: Iterable[object]) -> str:
 def read_bytes(source: str | Path) -> tuple[bytes, str]:
     """Return the content of a file or of standard input, and its name in messages.
 
-    The content is decompressed, and has no byte order mark. Raises InputError if it cannot be read.
+    The content is decompressed, and text is UTF-8 without a byte order mark. A saved ``Dataset`` is
+    Parquet. Raises InputError if it cannot be read.
     """
     is_stdin = str(source) == STDIN
     name = "standard input" if is_stdin else str(source)
+    if not is_stdin and is_saved_dataset(source):
+        return _saved_dataset(Path(source)), name
     try:
         with nullcontext(sys.stdin.buffer) if is_stdin else Path(source).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -262,7 +353,32 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
         raise unreadable(name, error) from None
     if len(data) > MOST_BYTES:
         raise InputError(f"{name} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file")
-    return data.removeprefix(b"\xef\xbb\xbf"), name
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # a spreadsheet's "Unicode text"
+        try:
+            data = data.decode("utf-16").encode()
+        except UnicodeError as error:
+            raise InputError(f"{name} begins like UTF-16, but is not ({error})") from None
+    return data.removeprefix(codecs.BOM_UTF8), name
+
+
+def _with_known_names(
+    row: Mapping[str, Any], needs: Sequence[str], ids: Sequence[str]
+) -> Mapping[str, Any]:
+    """Return a row under qabench's names, if it has only others: "ID", "question_id" or "prediction".
+
+    The names of other tools stand for the first of ``ids`` and of ``needs``.
+    """
+    renamed = dict(row)
+    for names, others in ((ids, OTHER_IDS), (needs, OTHER_ANSWERS)):
+        if not names or not row.keys().isdisjoint(names):
+            continue
+        by_lower_case = {str(key).strip().lower(): key for key in reversed(row)}
+        for name in (*names, *others):
+            if name in by_lower_case:
+                target = name if name in names else names[0]
+                renamed[target] = renamed.pop(by_lower_case[name])
+                break
+    return renamed
 
 
 def _prediction(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]) -> Prediction:
@@ -273,6 +389,7 @@ def _prediction(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]
         raise ValueError(f"not JSON ({error})") from None
     if not isinstance(row, Mapping):
         raise ValueError(f"a JSON {type(row).__name__}, not an object")
+    row = _with_known_names(row, needs, ids)
     for names in filter(None, (ids, needs)):
         if row.keys().isdisjoint(names):
             keys = ", ".join(map(repr, row)) or "none"

@@ -10,7 +10,7 @@ from typing import Any
 
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
+from qabench.data.predictions import STDIN, Predictions, is_saved_dataset, parse_predictions, some
 from qabench.data.rows import Row, read_json_lines, without_none
 from qabench.errors import DataError, InputError
 from qabench.evaluation import FAILED, Evaluation
@@ -222,7 +222,7 @@ def _read(
     if isinstance(path, Evaluation):
         _check(path, benchmark, config)
         return [path]
-    if Path(path).is_dir():
+    if Path(path).is_dir() and not is_saved_dataset(path):
         return _read_folder(
             Path(path), benchmark, config, notes, scores=scores, questions=questions, **options
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
-from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes
+from qabench.data.predictions import DELIMITERS, PARQUET, parse_predictions, read_bytes
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.records import MISSING
@@ -153,7 +153,7 @@ class FastbookBenchmark(Benchmark):
             return super().read(source)
         data, name = read_bytes(source)
         is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
-        if is_table or data.lstrip()[:1] in (b"[", b"{", b""):
+        if is_table or data.startswith(PARQUET) or data.lstrip()[:1] in (b"[", b"{", b""):
             return parse_predictions(data, name, self.prediction_fields)
         if corpus is None:
             raise InputError(
