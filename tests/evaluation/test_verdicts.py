@@ -185,3 +185,51 @@ def test_python_shows_what_the_command_prints(tmp_path: Path) -> None:
     printed = run("score", "felm", path, "--config", "sample")
     for shown in (repr(evaluation), evaluation.to_markdown(), printed, json.dumps(evaluation.as_dict())):
         assert "1 x the reply has no verdict" in shown and "nobody" in shown
+
+
+@pytest.fixture
+def replies(tmp_path: Path) -> list[Path]:
+    """Return FELM's files of two evaluators: one finds errors, one finds none in any response."""
+    rows = list(qabench.load_dataset("felm", "sample", split="test"))
+    paths = []
+    for name in ("finds", "blind"):
+        lines = []
+        for row in rows:
+            wrong = ", ".join(str(number) for number, label in enumerate(row["labels"], start=1) if not label)
+            reply = f"Answer: {wrong}" if wrong and name == "finds" else "Answer: ALL_CORRECT"
+            lines.append(json.dumps({"id": row["index"], "reply": reply}))
+        paths.append(tmp_path / f"{name}.jsonl")
+        paths[-1].write_text("\n".join(lines))
+    return paths
+
+
+def test_a_system_without_the_score_keeps_its_row(replies: list[Path]) -> None:
+    text = run("score", "felm", *replies, "--config", "sample", "--all-scores")
+    (row,) = [line for line in text.splitlines() if line.startswith("precision") and "blind" in line]
+    assert row.split() == ["precision", "blind", "undefined", "no"]
+
+
+def test_groups_have_intervals(replies: list[Path]) -> None:
+    text = run("score", "felm", replies[0], "--config", "sample", "--by", "domain")
+    rows = [line.split() for line in text[text.index("By domain") :].splitlines()]
+    (math,) = [row for row in rows if row[:2] == ["recall", "math"]]
+    assert math[3] == "1.0000" and math[5] == "to" and math[-1] == "segments"
+
+
+def test_systems_are_compared_by_group(replies: list[Path]) -> None:
+    arguments = ("compare", "felm", *replies, "--config", "sample", "--scores", "recall", "--by", "domain")
+    document = json.loads(run(*arguments, "--json"))
+    comparisons = document["comparisons"]
+    assert "group" not in comparisons[0] and {each["grouping"] for each in comparisons[1:]} == {"domain"}
+    assert all(pair["n"] < comparisons[0]["pairs"][0]["n"] for each in comparisons[1:] for pair in each["pairs"])
+    assert "corrected over all pairs of all groups (holm)" in run(*arguments)
+    with pytest.raises(InputError, match="the questions have no grouping 'type'; allowed: domain, error type"):
+        run(*arguments[:-1], "type")
+
+
+def test_replies_to_other_domains_are_not_unknown(mirror: Path, tmp_path: Path) -> None:
+    lines = [json.dumps({"id": str(number), "reply": "Answer: 1"}) for number in (*range(847), "nobody")]
+    (tmp_path / "all.jsonl").write_text("\n".join(lines))
+    problems = qabench.evaluate_predictions("felm", "wk", tmp_path / "all.jsonl").problems
+    assert problems[0].startswith("predictions for questions of other domains: 663 (")
+    assert problems[1].startswith("predictions for unknown questions: 1 (")

@@ -166,6 +166,7 @@ def _compare(
     ],
     config: ConfigName = None,
     scores: Scores = None,
+    by: Groupings = None,
     questions: Questions = None,
     test: Annotated[str, Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
@@ -204,6 +205,7 @@ def _compare(
             resamples=resamples,
             seed=seed,
             questions=questions,
+            by=by or (),
             progress=progress,
             **options,
         )

@@ -17,9 +17,9 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -34,6 +34,7 @@ MOST_LINES = 1_000_000
 MOST_LIST_BYTES = 1 << 26  # of a file with a JSON list, which is parsed as a whole
 NAMED = 5  # ids or lines that a message lists. The others are counted
 STDIN = "-"
+UNKNOWN = "predictions for unknown questions"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = b"PAR1"  # the first bytes of a file
 SAVED_DATASET = "state.json"  # in the folder of a saved ``Dataset``
@@ -319,12 +320,30 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     expected = (row for row in predictions.rows if row.id in expected_ids)
     named: dict[str, Sequence[object]] = {
         WITHOUT_PREDICTION: missing,
-        "predictions for unknown questions": unknown,
+        UNKNOWN: unknown,
         "predictions replaced by a later line": [row for row in expected if last[row.id] is not row],
         "unreadable lines": predictions.bad_lines,
     }
     problems = [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
     return Joined(question_ids, list(map(last.get, question_ids)), missing, unknown, problems)
+
+
+def with_other_parts(joined: Joined, ids: Container[str], parts: str) -> Joined:
+    """Return the predictions with those for questions of other parts of the data, such as domains, named as that.
+
+    Args:
+        joined: the predictions, joined to the questions of one part.
+        ids: the ids of the questions of all parts.
+        parts: what the parts are, in the plural.
+    """
+    elsewhere = [row for row in joined.unknown if row.id in ids]
+    unknown = [row for row in joined.unknown if row.id not in ids]
+    if not elsewhere:
+        return joined
+    problems = [each for each in joined.problems if not each.startswith(UNKNOWN)]
+    named = {f"predictions for questions of other {parts}": elsewhere, UNKNOWN: unknown}
+    problems += [f"{kind}: {len(rows)} ({some(rows)})" for kind, rows in named.items() if rows]
+    return replace(joined, unknown=unknown, problems=problems)
 
 
 def some(items: Iterable[object]) -> str:

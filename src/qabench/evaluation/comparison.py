@@ -183,7 +183,8 @@ class Comparison(Displayed):
         seed: of intervals and tests.
         evaluations: label -> what was compared, also systems without the score.
         notes: sentences about systems that are left out.
-        others: the comparisons by further scores, if several were selected.
+        others: the comparisons by further scores, if several were selected, and of groups.
+        group: the grouping and the group of the questions, or None for all questions.
     """
 
     spec: ScoreSpec
@@ -196,6 +197,7 @@ class Comparison(Displayed):
     evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     others: tuple[Comparison, ...] = ()
+    group: tuple[str, str] | None = None
 
     def to_pandas(self) -> Any:
         """Return the pairs as a pandas DataFrame, with unrounded numbers."""
@@ -206,7 +208,8 @@ class Comparison(Displayed):
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
         columns = ["system", self.spec.name, "95% interval", "standard error", "n"]
-        scores = Table(self.spec.title, columns, [])
+        title = f"{self.spec.title}, {' '.join(self.group)}" if self.group else self.spec.title
+        scores = Table(title, columns, [])
         for label, score in self.systems.items():
             interval = score.interval
             error = f"{interval.standard_error:.4f}"
@@ -220,7 +223,7 @@ class Comparison(Displayed):
         """Return how the pairs were tested, in one sentence."""
         return (
             f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, "
-            f"seed {self.seed}, corrected over all pairs ({self.correction}); "
+            f"seed {self.seed}, corrected over all pairs{' of all groups' if self.group else ''} ({self.correction}); "
             "intervals: 95%, not corrected; "
             "detectable: the smallest difference that these questions would show with a power of 80%"
         )
@@ -238,8 +241,10 @@ class Comparison(Displayed):
             {"system": label, **asdict(score.interval), "n": score.n, "left_out": score.left_out}
             for label, score in self.systems.items()
         ]
+        group = dict(zip(("grouping", "group"), self.group, strict=True)) if self.group else {}
         return {
             "metric": self.spec.name,
+            **group,
             "test": self.test,
             "correction": self.correction,
             "resamples": self.resamples,
@@ -301,6 +306,39 @@ def compare(
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
     return Comparison(spec, systems, pairs, test, correction, resamples, seed, dict(evaluations))
+
+
+def compare_groups(
+    evaluations: Mapping[str, Evaluation],
+    spec: ScoreSpec,
+    grouping: str,
+    *,
+    correction: str = CORRECTION,
+    **testing: Any,
+) -> list[Comparison]:
+    """Compare systems on each group of a grouping, the largest first, without groups that have no pair.
+
+    See ``compare``. p-values are corrected over the pairs of all groups.
+    """
+    sizes: dict[str, int] = {}
+    for evaluation in evaluations.values():
+        for name, records in evaluation.by_group(grouping).items():
+            sizes[name] = max(sizes.get(name, 0), len(records))
+    comparisons = []
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        in_group = {
+            label: replace(evaluation, records=evaluation.by_group(grouping).get(name, []))
+            for label, evaluation in evaluations.items()
+        }
+        comparison = compare(in_group, spec, correction=correction, **testing)
+        if comparison.pairs:
+            comparisons.append(replace(comparison, group=(grouping, name)))
+    p_values = [pair.difference.p_value for each in comparisons for pair in each.pairs]
+    corrected = iter(adjust(p_values, correction))
+    return [
+        replace(each, pairs=tuple(replace(pair, corrected_p=next(corrected)) for pair in each.pairs))
+        for each in comparisons
+    ]
 
 
 def _questions(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Line = TypeVar("Line")
 MAX_LENGTH = 80  # of a label
+UNDEFINED = "undefined"  # in tables
 LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 SERVED = "openai-api/qabench/"  # Inspect's name for a model at --base-url starts so
 NO_LABELS = {"model_path", "cache", "max_connections", "max_retries", "timeout"}
@@ -378,18 +379,19 @@ class Evaluation(Displayed):
         return [Note(kind, text) for kind, texts in texts_by_kind for text in texts]
 
     def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
-        """Return the scores of each group of a grouping, such as "category"."""
+        """Return the scores of each group of a grouping, such as "category", one row per score and group."""
         groups = self.scores_by_group(grouping)
         scores = {name: score for group in groups.values() for name, score in group.items()}
-        names = list(_shown(scores, all_scores))
         rows: list[list[Any]] = []
-        for group, records in self.by_group(grouping).items():
-            row: list[Any] = [group, len(records)]
-            for name in names:
-                score = groups[group].get(name)
-                row.append(f"{score.value:.4f}" if score else None)
-            rows.append(row)
-        return Table(heading, [grouping, "records", *names], rows)
+        for name in _shown(scores, all_scores):
+            for group, records in self.by_group(grouping).items():
+                row: list[Any] = [name, group, len(records)]
+                if score := groups[group].get(name):
+                    row += [f"{score.value:.4f}", score.interval.bounds(), score.size]
+                else:
+                    row += [UNDEFINED, "", ""]
+                rows.append(row)
+        return Table(heading, ["score", grouping, "records", "value", "95% interval", "n"], rows)
 
     def problem_sentences(self, most: int | None = None) -> list[str]:
         """Return the problems of an evaluation, one sentence per kind, with the first ids.
@@ -508,11 +510,17 @@ def score_table(
     rows: list[list[Any]] = []
     for name in shown:
         for label, evaluation in zip(labels, evaluations, strict=True):
-            if score := evaluation.scores().get(name):
+            score = evaluation.scores().get(name)
+            if score:
                 row = [name, f"{score.value:.4f}", score.interval.bounds(), score.size]
-                if first.benchmark:
-                    row.append("no" if evaluation.deviations(score) else "yes")
-                rows.append([*row[:1], label, *row[1:]] if several else row)
+            elif name in evaluation.undefined():
+                row = [name, UNDEFINED, "", ""]
+            else:
+                continue
+            if first.benchmark:
+                is_official = score and not evaluation.deviations(score)
+                row.append("yes" if is_official else "no")
+            rows.append([*row[:1], label, *row[1:]] if several else row)
     if first.benchmark:
         columns.append("official")
     if several:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
+from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison, compare_groups
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.evaluation import labels
 from qabench.evaluation.matching import common_scores, matched
@@ -34,6 +34,7 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = SEED,
     questions: str | Path | None = None,
+    by: Sequence[str] = (),
     progress: Progress | None = None,
     **options: Any,
 ) -> Comparison:
@@ -54,6 +55,7 @@ def compare(
         resamples: of intervals and tests.
         seed: of intervals and tests.
         questions: a file of questions in the benchmark's official format.
+        by: groupings, such as "domain": the systems are also compared on each group.
         progress: called with the number of units scored, and of all units.
         **options: options of the benchmark, as in ``qabench.evaluate_predictions``.
 
@@ -86,6 +88,9 @@ def compare(
         "seed": seed,
     }
     scorer = benchmark(evaluations[0].benchmark)
+    groupings = {name for evaluation in evaluations for name in evaluation.groupings()}
+    if unknown := [name for name in by if name not in groupings]:
+        raise unknown_name("the questions have no grouping", unknown[0], sorted(groupings))
     if not scorer.name:
         comparison = _compare_logs(names, evaluations, scores, **testing)
         return replace(comparison, notes=(*read.notes, *comparison.notes))
@@ -111,7 +116,13 @@ def compare(
     shown = [comparison for comparison in computed if comparison.pairs]
     if not shown:
         raise InputError(_why_no_pairs(computed, unscored))
-    return replace(shown[0], others=tuple(shown[1:]), notes=(*read.notes, *unscored))
+    groups = [
+        each
+        for grouping in by
+        for comparison in shown
+        for each in compare_groups(by_label, comparison.spec, grouping, **testing)
+    ]
+    return replace(shown[0], others=(*shown[1:], *groups), notes=(*read.notes, *unscored))
 
 
 def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) -> str:

@@ -12,16 +12,18 @@ from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setti
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
 from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
-from qabench.evaluation.scoring import Question
+from qabench.evaluation.scoring import Question, Questions
 
 if TYPE_CHECKING:
     from qabench.benchmarks.felm.method import FelmMethod
     from qabench.benchmarks.felm.scorer import FelmScorer
     from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Joined, Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
 
+DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",
     "cot": "Same as raw, with reasons before the answer.",
@@ -114,9 +116,7 @@ class Felm(Benchmark):
     default_groups = ("felm",)
     counted_by = "domain"
     groupings = {"domain": "domain", "error type": "type of error"}
-    leaderboards = Leaderboards(
-        dict.fromkeys(("all", "wk", "science", "math", "reasoning", "writing_rec"), ("felm",))
-    )
+    leaderboards = Leaderboards(dict.fromkeys(("all", *DOMAINS), ("felm",)))
     needs = (
         Need("F1 and balanced accuracy of predictions"),
         Need(
@@ -142,6 +142,22 @@ class Felm(Benchmark):
         types = sorted({kind for kind in row["type"] if kind})
         groups = {"domain": [row["domain"]], "error type": types}
         return Question(row["index"], row["prompt"], as_reply(tuple(row["labels"])), groups, row)
+
+    def join(
+        self,
+        loaded: Questions,
+        predictions: Predictions,
+        groups: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> Joined:
+        """Join predictions to the responses of a config; those to responses of other domains are not unknown."""
+        from qabench.data.predictions import with_other_parts
+
+        joined = super().join(loaded, predictions, groups, options)
+        if not joined.unknown or loaded.config not in DOMAINS:
+            return joined
+        ids = {question.id for question in self.load("all", None).rows}
+        return with_other_parts(joined, ids, self.part)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FelmScorer:
         """Return the scorer.
