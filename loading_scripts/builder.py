@@ -169,11 +169,12 @@ def rows_builder(name: str) -> type[RowsBuilder]:
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     """Return the 40 hex digits that name a config's folder in the cache of ``datasets``.
 
-    They depend on the digests of its files and of the code that reads them. The hash of
+    They depend on its name, the digests of its files and of the code that reads them: if two configs
+    had the same folder, the stock ``load_dataset`` would find no default. The hash of
     ``datasets`` depends only on the version, so its cache would return rows of other data or of
     older code.
     """
-    total = hashlib.sha1(usedforsecurity=False)
+    total = hashlib.sha1(f"{config}\n".encode(), usedforsecurity=False)
     for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())

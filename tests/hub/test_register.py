@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import load_dataset
 from typer.testing import CliRunner
 
 from qabench import loading_scripts
@@ -15,6 +16,8 @@ from qabench.cli import app
 from qabench.cli.data import _print_registrations
 from qabench.errors import InputError
 from qabench.hub.register import Registration
+from qabench.loading import builder
+from qabench.loading_scripts import dataset_table
 from qabench.metrics import metric_names
 
 SAMPLES = [(name, loading_scripts.dataset_table(name)) for name in loading_scripts.benchmark_names()]
@@ -22,6 +25,14 @@ DEFAULT = """
 import json, sys
 from datasets import load_dataset
 print(json.dumps(load_dataset(sys.argv[1])[sys.argv[2]].info.config_name))
+"""
+NO_DEFAULT = """
+import json, sys
+from datasets import load_dataset
+try:
+    print(json.dumps(load_dataset(sys.argv[1])))
+except ValueError as error:
+    print(json.dumps(str(error)))
 """
 STOCK = """
 import json, sys
@@ -79,7 +90,9 @@ def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> No
     assert registered[: len(samples)] == samples and {row["state"] for row in rows} == {"registered", "no data"}
     assert all("neither in a mirror" in row["detail"] for row in rows if row["state"] == "no data")
     assert all(python(STOCK, hf_home, json.dumps(samples)).values())
-    assert python(DEFAULT, hf_home, "qabench/felm", "test") == "sample"
+    # the data of the default config is missing: no other config is the answer
+    for name in ("felm", "fanoutqa", "expertqa"):
+        assert "Please specify which configuration" in python(NO_DEFAULT, hf_home, f"qabench/{name}")
 
 
 def test_the_stock_evaluate_load_by_hub_name(hf_home: Path) -> None:
@@ -105,8 +118,36 @@ def test_an_older_registration_is_replaced() -> None:
     old, foreign = current.with_name("0" * 40), current.with_name("1" * 40)
     current.rename(old)  # as if the data or the code were different
     foreign.mkdir()
+    (foreign / "dataset_info.json").write_text('{"config_name": "sample"}')
     here("felm", "--config", "sample")
     assert current.exists() and foreign.exists() and not old.exists()
+
+
+def test_what_a_killed_run_left_is_removed() -> None:
+    current = Path(here("felm", "--config", "sample")["registrations"][0]["path"])
+    unfinished = current.with_name("2" * 40 + ".incomplete")
+    unfinished.mkdir()
+    half_removed = current.with_name("3" * 40)
+    half_removed.mkdir()
+    (half_removed / "felm-test.arrow").write_bytes(b"cut")
+    for file in current.glob("*.arrow"):
+        file.write_bytes(b"cut")
+    (row, *_) = here("felm", "--config", "sample")["registrations"]
+    assert row["state"] == "registered"
+    assert not unfinished.exists() and not half_removed.exists()
+    assert load_dataset("qabench/felm", "sample")["test"].num_rows > 0
+
+
+def test_configs_of_the_same_file_have_folders_of_their_own(mirror: Path) -> None:
+    for name, table in SAMPLES:
+        hashes = {Path(builder(name, config).cache_dir).name for config in table.configs}
+        assert len(hashes) == len(table.configs), name
+
+
+def test_the_default_config_is_found_beside_others(hf_home: Path, mirror: Path) -> None:
+    """Both FELM configs come from one file."""
+    register(hf_home, "felm", QABENCH_MIRROR=str(mirror))
+    assert python(DEFAULT, hf_home, "qabench/felm", "test") == dataset_table("felm").default
 
 
 def test_two_at_once(hf_home: Path) -> None:

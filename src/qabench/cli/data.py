@@ -279,8 +279,7 @@ def _print_registrations(registrations: list[Registration]) -> None:
     title = "Under their Hub names"
     print_table(Table(title, ["name", "config", "kind", "state"], cells, problems))
     say(
-        "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
-        "about 20 seconds. Name the config, because several are cached: without it, load_dataset takes one of them, or "
-        "stops.",
+        "Without network access, run `export HF_HUB_OFFLINE=1` first: otherwise load_dataset and evaluate.load try the "
+        "Hub for 20 to 45 seconds. Without a config, load_dataset takes the default one, if its data was found.",
         "dim",
     )

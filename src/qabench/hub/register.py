@@ -27,6 +27,8 @@ from qabench.metrics import metric_folder
 
 MARKER = "qabench-registered.json"
 NAMESPACE = "qabench"
+DATASET_INFO = "dataset_info.json"  # of ``datasets``
+WITHOUT_DATA = "-without-data"  # after the name of a default config
 LOCK = ".qabench.lock"  # only one process at a time registers a dataset or metric
 
 
@@ -59,8 +61,9 @@ def register_dataset(name: str, config: str) -> Registration:
         return Registration("dataset", hub_name, config, "no data", detail=str(error))
     folder = Path(prepared.cache_dir)
     with FileLock(f"{folder.parents[2]}{LOCK}"):
+        _remove_unfinished(folder.parents[2])
         try:
-            prepared.download_and_prepare()
+            _prepare(prepared)
         except SourceError as error:
             return Registration("dataset", hub_name, config, "no data", detail=str(error))
         _replace_others(folder, folder.parents[1], "*/*", name=hub_name, config=config)
@@ -69,16 +72,49 @@ def register_dataset(name: str, config: str) -> Registration:
     return Registration("dataset", hub_name, config, "registered", str(folder))
 
 
+def _prepare(prepared: Any) -> None:
+    """Prepare a config, and load it once: files of a run that was killed are prepared again."""
+    prepared.download_and_prepare()
+    try:
+        prepared.as_dataset()
+    except (OSError, ValueError):  # a missing or cut Arrow file
+        prepared.download_and_prepare(download_mode="force_redownload")
+        prepared.as_dataset()
+
+
+def _remove_unfinished(root: Path) -> None:
+    """Remove the folders of a dataset that a killed run left: one of them stops the stock ``load_dataset``.
+
+    Only this module writes below ``root``, under a lock.
+    """
+    for folder in root.glob("*/*/*"):
+        if folder.is_dir() and not (folder / DATASET_INFO).is_file():
+            shutil.rmtree(folder)
+
+
 def _touch_default(name: str) -> None:
-    """Make ``load_dataset`` without a config return the default one, or the first one with data: the newest folder."""
+    """Make ``load_dataset`` without a config return the default one: the newest folder.
+
+    If its data is missing, another config must not be the answer: a second config with the hash of
+    the newest folder makes ``datasets`` ask for a config.
+    """
     table = dataset_table(name)
-    for config in dict.fromkeys([table.default, *table.configs]):
-        folder = Path(_builder(name, config).cache_dir)
-        if (folder / MARKER).is_file():
-            # the system's own clock for files may not have advanced since the last one
-            now = time.time_ns()
-            os.utime(folder, ns=(now, now))
-            return
+    folder = Path(_builder(name, table.default).cache_dir)
+    no_default = folder.parents[2] / f"{table.default}{WITHOUT_DATA}"
+    if no_default.is_dir():
+        shutil.rmtree(no_default)
+    # the system's own clock for files may not have advanced since the last one
+    now = time.time_ns()
+    if (folder / MARKER).is_file():
+        os.utime(folder, ns=(now, now))
+        return
+    registered = [path.parent for path in folder.parents[2].glob(f"*/*/*/{MARKER}")]
+    if registered:
+        newest = max(registered, key=lambda path: path.stat().st_mtime_ns)
+        label = no_default / newest.parent.name / newest.name
+        write_json(label / DATASET_INFO, {"config_name": no_default.name})
+        os.utime(newest, ns=(now, now))
+        os.utime(label, ns=(now, now))
 
 
 def register_metric(name: str) -> Registration:
