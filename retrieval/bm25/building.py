@@ -28,7 +28,7 @@ POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the proc
 RARE = 256  # fewer postings than these are weighed together with the postings of other terms
 # of the vocabulary, that can be put into a hash table in the time that it saves for a query
 TERMS_PER_QUERY = 16
-# for both, NumPy takes less time than importing numba
+# NumPy takes less time for so many queries of so many documents than importing numba does.
 FEW_DOCUMENTS = 4096
 FEW_QUERIES = 500
 
@@ -359,7 +359,8 @@ class InvertedScorer:
     def _choose_search(self, queries: int) -> None:
         """Use the compiled search from now on, if numba is installed and worth importing."""
         self._queries += queries
-        if self.postings.size > FEW_DOCUMENTS or self._queries > FEW_QUERIES or "numba" in sys.modules:
+        size = max(self.postings.size, FEW_DOCUMENTS)
+        if self._queries * size > FEW_QUERIES * FEW_DOCUMENTS or "numba" in sys.modules:
             self._queries = math.inf
             with suppress(ImportError, RuntimeError):
                 from qabench.retrieval.bm25.compiled import CompiledSearch

@@ -12,6 +12,7 @@ import array
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +40,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 BLOCK = 4096  # documents whose totals are computed together
 STRIDE = 128  # documents whose totals are compared with the bound together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
+DOCUMENTS_PER_POSTING = 8  # at least, or a pass over all documents is faster than reading postings
 PARTS = 6  # documents in a part of a row, as a power of 2
 # Queries: fewest, as threads start slowly, and most, so that threads take Python's lock at
 # different times.
@@ -148,14 +150,102 @@ def _best(totals: Floats, documents: Array, allowed: Mask, positions: Array, sco
             document = documents[j] if len(documents) else j
             if len(allowed) == 0 or allowed[document]:
                 _sift(scores, positions, len(scores), totals[j], document)
+    _sort(positions, scores)
 
-    # Sort the heap: its top, the worst document, goes to the end.
+
+@compiled
+def _sort(positions: Array, scores: Floats) -> None:
+    """Sort a heap: its top, the worst document, goes to the end."""
     for last in range(len(scores) - 1, 0, -1):
         score = scores[last]
         position = positions[last]
         scores[last] = scores[0]
         positions[last] = positions[0]
         _sift(scores, positions, last, score, position)
+
+
+@compiled
+def _is_better(score: float, document: int, positions: Array, scores: Floats) -> bool:
+    """Return whether a document ranks above the worst one of a heap."""
+    return score > scores[0] or (score == scores[0] and document < positions[0])
+
+
+@compiled
+def _sparse(
+    index: Index, terms: Array, allowed: Mask, size: int, work: int, positions: Array, scores: Floats
+) -> None:
+    """Find the best documents of a query by reading its postings, and nothing else.
+
+    All documents without a term have the same score. Of these, the first ones fill the result.
+
+    The additions to a document's score are in the same order as in ``Search.scores``: before a
+    weight is added, the bases of the terms since its last weight are.
+
+    Args:
+        index: the index.
+        terms: the terms of the query, with repetitions.
+        allowed: whether each document may be returned. Empty if all may.
+        size: the number of documents.
+        work: the address of 16 bytes per document. All are 0 before, or as an earlier call left
+            them.
+        positions: gets the positions of the best documents.
+        scores: gets their scores.
+    """
+    sums = _floats(work, size)
+    # For each document, how many terms its sum includes. 0 before and after each call.
+    included = carray(_pointer(work + 8 * size, np.int32(0)), size)
+    touched = carray(_pointer(work + 12 * size, np.int32(0)), size)
+    n = len(terms)
+    count = 0
+    untouched = 0.0  # the score of a document without a term
+    for t in range(n):
+        for place in range(index.starts[terms[t]], index.starts[terms[t] + 1]):
+            document = index.documents[place]
+            if included[document] == 0:
+                total = untouched
+                touched[count] = document
+                count += 1
+            else:
+                total = sums[document]
+                for skipped in range(included[document], t):
+                    total += index.base[terms[skipped]]
+            sums[document] = total + index.weights[place]
+            included[document] = t + 1
+        untouched += index.base[terms[t]]
+
+    scores[:] = -np.inf
+    positions[:] = 0
+    for j in range(count):
+        document = touched[j]
+        if len(allowed) and not allowed[document]:
+            continue
+        total = sums[document]
+        for skipped in range(included[document], n):
+            total += index.base[terms[skipped]]
+        if _is_better(total, document, positions, scores):
+            _sift(scores, positions, len(scores), total, document)
+
+    if scores[0] <= untouched:
+        for document in range(size):
+            if included[document] or (len(allowed) and not allowed[document]):
+                continue
+            if not _is_better(untouched, document, positions, scores):
+                break
+            _sift(scores, positions, len(scores), untouched, document)
+    _sort(positions, scores)
+    for j in range(count):
+        included[touched[j]] = 0
+
+
+@compiled
+def _is_sparse(index: Index, terms: Array, size: int) -> bool:
+    """Return whether a query has no frequent term, and few enough postings for ``_sparse``."""
+    postings = 0
+    for term in terms:
+        if index.rows[term] >= 0:
+            return False
+        postings += index.starts[term + 1] - index.starts[term]
+    return postings <= size // DOCUMENTS_PER_POSTING
 
 
 @compiled
@@ -377,7 +467,9 @@ def _index_at(header: int) -> Index:
 
 
 @compiled
-def _search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
+def _search(
+    header: int, terms: int, count: int, mask: int, k: int, work: int, positions: int, scores: int
+) -> int:
     """Search for one query. All arrays are given by their addresses.
 
     Args:
@@ -386,6 +478,7 @@ def _search(header: int, terms: int, count: int, mask: int, k: int, positions: i
         count: the number of terms.
         mask: whether each document may be returned. 0 if all may.
         k: how many documents to find.
+        work: see ``_sparse``.
         positions: gets the positions of the best documents. int64.
         scores: gets their scores. float64.
 
@@ -401,14 +494,24 @@ def _search(header: int, terms: int, count: int, mask: int, k: int, positions: i
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
     best = _integers(positions, k)
     best_scores = _floats(scores, k)
-    if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
+    if size > SMALL and _is_sparse(index, numbers, size):
+        _sparse(index, numbers, allowed, size, work, best, best_scores)
+    elif size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
 
 
 @compiled
 def _search_all(
-    header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int
+    header: int,
+    terms: int,
+    ends: int,
+    count: int,
+    mask: int,
+    k: int,
+    work: int,
+    positions: int,
+    scores: int,
 ) -> int:
     """Search for many queries (see ``_search``).
 
@@ -419,6 +522,7 @@ def _search_all(
         count: the number of queries.
         mask: whether each document may be returned. 0 if all may.
         k: how many documents to find for each query.
+        work: see ``_sparse``.
         positions: gets the positions of each query's best documents.
         scores: gets their scores.
     """
@@ -432,6 +536,7 @@ def _search_all(
             bounds[i + 1] - begin,
             mask,
             k,
+            work,
             positions + offset,
             scores + offset,
         )
@@ -474,6 +579,8 @@ class CompiledSearch(Search):
         self._header = np.array([*addresses, *sizes, *floats], dtype=np.int64)
         self._address = _address(self._header)
         self._best = Best()
+        # Memory of ``_sparse`` that no search uses now. A search that fails does not give it back.
+        self._free: list[tuple[Array, int]] = []
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
         """Return the positions and scores of the k best documents (see ``Search.top``)."""
@@ -481,10 +588,12 @@ class CompiledSearch(Search):
         best = self._best
         if k > best.k:
             best.resize(k)
-        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, *best.addresses)
+        work = self._work()
+        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, work[1], *best.addresses)
         if _search(self._address, *arguments) == MISSING:
             self.fill(terms)
             _search(self._address, *arguments)
+        self._free.append(work)
         return best.positions[:k].tolist(), best.scores[:k].tolist()
 
     def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
@@ -500,6 +609,7 @@ class CompiledSearch(Search):
             count = len(ends) - 1
             positions = np.empty((count, k), dtype=np.int64)
             scores = np.empty((count, k))
+            work = self._work()
             _search_all(
                 self._address,
                 _address(terms),
@@ -507,9 +617,11 @@ class CompiledSearch(Search):
                 count,
                 _address(mask),
                 k,
+                work[1],
                 _address(positions),
                 _address(scores),
             )
+            self._free.append(work)
             return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
         threads = processors()
@@ -520,6 +632,13 @@ class CompiledSearch(Search):
             return list(chain.from_iterable(map(run, starts)))
         with ThreadPoolExecutor(threads) as executor:
             return list(chain.from_iterable(executor.map(run, starts)))
+
+    def _work(self) -> tuple[Array, int]:
+        """Return memory for ``_sparse`` and its address: what a search gave back, or else new."""
+        with suppress(IndexError):  # not "if", as another thread may take the last one meanwhile
+            return self._free.pop()
+        memory = np.zeros(0 if self.small else 2 * self.postings.size)
+        return memory, _address(memory)
 
     def _fill_row(self, term: int, row: int) -> None:
         super()._fill_row(term, row)

@@ -4,6 +4,7 @@ Each kind of collection makes other bounds decide. A change of a sign, or a boun
 """
 
 import pickle
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -227,3 +228,35 @@ def test_threads_and_processes_share_an_index() -> None:
     added = [f"{query} new" for query in queries[:9]]
     index.add(added)
     assert index.search_batch(added, 5) == [index.search(query, 5) for query in added]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rare_words_cost_their_postings(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries without a frequent term: ties, repeated terms, padding and masks, and memory that is put back."""
+    generator = np.random.default_rng(5)
+    size = 9000
+    texts = [joined([*generator.integers(10, 4000, 3), *generator.integers(4000, 4040, 1), 0]) for _ in range(size)]
+    texts[7] = ""
+    index = BM25Index(texts, method)
+    queries = [joined(generator.integers(10, 4000, generator.integers(1, 6))) for _ in range(60)]
+    queries += [f"t4001 t4001 t{number} t4002" for number in range(20, 60)] + ["", "unknown", "t99 t99 t99"]
+    check(index, queries, generator)
+    check(index, queries, generator, generator.random(size) < 0.5)
+    check(index, queries, generator, generator.random(size) < 0.002)  # fewer documents than k
+    search: Any = index._scorer._search
+    ((memory, _),) = search._free[:1]
+    assert len(memory) == 2 * size and not memory.view(np.int32)[2 * size : 3 * size].any()
+
+    # Arrays of this many documents are not made again.
+    monkeypatch.setattr(search, "scores", None)
+    monkeypatch.setattr(np, "zeros", None)
+    index.search("t20 t30", 5)
+
+
+def test_numba_is_imported_for_the_work_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numba")
+    index = BM25Index([f"t{number % 7} t{number}" for number in range(9000)])
+    index.search_batch(["t1 t20"] * 10, 3)
+    assert type(index._scorer._search) is Search
+    index.search_batch(["t1 t20"] * 300, 3)
+    assert type(index._scorer._search) is not Search
