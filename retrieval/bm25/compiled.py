@@ -167,7 +167,7 @@ def _sort(positions: Array, scores: Floats) -> None:
 @compiled
 def _is_better(score: float, document: int, positions: Array, scores: Floats) -> bool:
     """Return whether a document ranks above the worst one of a heap."""
-    return score > scores[0] or (score == scores[0] and document < positions[0])
+    return bool(score > scores[0] or (score == scores[0] and document < positions[0]))
 
 
 @compiled
