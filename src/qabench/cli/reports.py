@@ -71,10 +71,12 @@ def leaderboard(
     if setting and scorer.settings:
         scorer.setting(setting)
     evaluations: list[Evaluation] = []
-    if files:
-        evaluations = scored(files, scorer.name, config, questions=questions).evaluations
-    entries: list[RankedSystem] = []
     notes: list[str] = []
+    if files:
+        sources = scored(files, scorer.name, config, questions=questions)
+        evaluations = sources.evaluations
+        notes += sources.notes
+    entries: list[RankedSystem] = []
     try:
         entries += published_entries(scorer.name)
     except SourceError as error:
@@ -220,6 +222,7 @@ def export(
                 f"{', '.join(unused)} has no effect on --format {format}; allowed: with --format eee"
             )
         sources = read_evaluations(logs)
+    sources.check_any("export")
     several = len(sources.evaluations) > 1
     if output is None and (several or format == EVERY_EVAL_EVER):
         raise InputError(
@@ -279,6 +282,7 @@ def report(
     if corpus:
         options |= benchmark_of(benchmark or "").checked_options({"corpus": corpus})
     sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
+    sources.check_any("report")
     page = build_report(sources.evaluations, output)
     size = page.stat().st_size / 1e6
     say(f"{page} ({size:.1f} MB); its scores as JSON: {page.with_name('report.json')}")

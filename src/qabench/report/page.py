@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.rows import Json
-from qabench.errors import MissingExtra
+from qabench.errors import InputError, MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
@@ -48,6 +48,8 @@ def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
         MissingExtra: jinja2 is not installed (extra ``report``).
         QabenchError: the folder cannot be written.
     """
+    if not runs:
+        raise InputError("there is nothing to report; give at least one run with answers")
     sections = sections_of(runs)
     *names, last = dict.fromkeys(section.benchmark.title for section in sections)
     title = f"{', '.join(names)}{' and ' if names else ''}{last} report"

@@ -34,6 +34,12 @@ class Found:
     evaluations: list[Evaluation]
     notes: list[str] = field(default_factory=list)
 
+    def check_any(self, purpose: str) -> None:
+        """Raise InputError if there are no evaluations. It says what was left out."""
+        if not self.evaluations:
+            reasons = "; ".join(self.notes) or "no logs were given"
+            raise InputError(f"nothing to {purpose}: {reasons}")
+
 
 def evaluate_predictions(
     name: str,
@@ -311,35 +317,45 @@ def _read_folder(
     from qabench.runs.log import header_of
 
     required = without_none({"benchmark": benchmark, "config": config})
+    scores = options.pop("scores", None)
     evaluations: list[Evaluation] = []
-    running: list[str] = []
+    left_out: list[str] = []
     skipped: list[str] = []
     files = [file for file in folder.rglob("*") if file.suffix in FOREIGN]
     for file in sorted(files, key=lambda path: (path.name, path)):
+        if not file.is_file():  # reading a pipe would wait for its writer
+            if not file.is_dir() or is_log(file):
+                left_out.append(f"{file} is left out: it is not a regular file")
+            continue
         try:
             foreign = read_foreign(file)
-        except InputError:
+            run = None
+            if not foreign and is_log(file):
+                about = header_of(file).metadata or {}
+                run = _read_run(file, **options) if required.items() <= about.items() else None
+        except (DataError, InputError) as error:
+            # One bad log does not stop the others. Files that are not logs are tables or documents of something else.
             if is_log(file):
-                raise
-            foreign = []  # a table or a document of something else
-        if foreign and benchmark is None:
-            evaluations += [_with_scores(each, options["scores"]) for each in foreign]
-        elif not foreign and is_log(file) and required.items() <= header_of(file).metadata.items():
-            run = _read_run(file, **options)
-            if run.status == "started" and not run.records:
-                running.append(f"{run.path} is left out: the run has no answers yet")
+                left_out.append(f"{file} is left out: {str(error).removeprefix(str(file)).strip()}")
             else:
-                evaluations.append(run)
+                skipped.append(file.name)
+            continue
+        if foreign and benchmark is None:
+            evaluations += [_with_scores(each, scores) for each in foreign]
+        elif run is not None and run.status == "started" and not run.records:
+            left_out.append(f"{run.path} is left out: the run has no answers yet")
+        elif run is not None:
+            evaluations.append(_with_scores(run, scores))
         elif foreign or file.suffix != ".json":
             skipped.append(file.name)
     what = " ".join(["log", *(["of", *required.values()] if required else [])])
-    if not evaluations and not running:
+    if not evaluations and not left_out:
         kinds = "" if benchmark else "; .json, samples_*.jsonl or details_*.parquet of other tasks"
         raise InputError(
             f"the folder {folder} has no {what} (allowed: {LOG} of `qabench run`{kinds}). "
             "Name files of predictions and reports one by one"
         )
-    notes += running
+    notes += left_out
     if skipped:
         notes.append(f"{folder}: left out, not a {what}: {len(skipped)} ({some(skipped)})")
     return evaluations
