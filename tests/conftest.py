@@ -67,7 +67,10 @@ SLOW_FILES = {
 
 # Files in these folders that run in seconds, and files in which the tests with the mark "quick" do.
 QUICK_FILES = {"test_report.py", "test_results.py"}
-PARTLY_QUICK_FILES = {"test_contributing.py", "test_first_minutes.py", "test_folders_of_logs.py", "test_functions.py", "test_lm_eval.py"}
+PARTLY_QUICK_FILES = {
+    *("test_contributing.py", "test_first_minutes.py", "test_folders_of_logs.py", "test_functions.py"),
+    "test_lm_eval.py",
+}
 PARTLY_QUICK_FOLDERS = {"contributing", "hub", "lm_eval", "report", "runs"}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from qabench.data.rows import grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.records import Score, answered_ids, reduced, rows_by_question, scores_of
+from qabench.evaluation.records import Score, reduced, rows_by_question, scores_of
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
@@ -301,7 +301,7 @@ def compare(
     sign = 1 if spec.higher_is_better else -1
     systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].value))
     tables = {label: _questions(evaluations[label], spec) for label in systems}
-    answered = {label: answered_ids(evaluations[label].records) for label in systems}
+    answered = {label: evaluations[label].answered_ids() for label in systems}
     tested = _tested_pairs(tables, answered, spec, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))

@@ -19,6 +19,7 @@ from qabench.evaluation.records import (
     STATUSES,
     Record,
     Score,
+    answered_ids,
     column_names,
     columns_of,
     distinct,
@@ -162,7 +163,15 @@ class Evaluation(Displayed):
 
         Otherwise there are no scores.
         """
-        return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
+        return bool(self.answered_ids())
+
+    def answered_ids(self) -> set[str]:
+        """Return the ids of the questions with at least one answer.
+
+        In logs of other tasks, also those with a score: the answer may be a file, or a call of a tool.
+        """
+        scored = set() if self.benchmark else {record.id for record in self.records if record.scores}
+        return answered_ids(self.records) | scored
 
     @property
     def questions(self) -> str:
@@ -415,7 +424,26 @@ class Evaluation(Displayed):
     def undefined_sentences(self) -> list[str]:
         """Return why scores are undefined, one sentence per reason."""
         names = grouped((reason, name) for name, reason in self.undefined().items())
-        return [f"undefined ({', '.join(each)}): {reason}" for reason, each in names.items()]
+        sentences = [f"undefined ({', '.join(each)}): {reason}" for reason, each in names.items()]
+        return sentences + self.left_out_sentences(self.score_specs)
+
+    def left_out_sentences(self, specs: Sequence[ScoreSpec]) -> list[str]:
+        """Return how many records of a log of another task have no value of a score, and are in no mean of it.
+
+        Scores of benchmarks say so among their deviations.
+        """
+        if self.benchmark:
+            return []
+        shown = [spec.name for spec in specs if not spec.reducer]
+        counts = grouped(
+            (score.left_out, name)
+            for name, score in self.scores().items()
+            if score.left_out and name in shown
+        )
+        return [
+            f"left out of {', '.join(names)}: {count:,} of {len(self.records):,} records have no value"
+            for count, names in counts.items()
+        ]
 
     def why_unscored(self) -> str | None:
         """Return why an evaluation has no scores, or None if it has scores."""

@@ -75,7 +75,7 @@ def compare(
         **scorer.checked_options(options),
     )
     evaluations = read.evaluations
-    _check(evaluations)
+    _check(evaluations, read.notes)
     names = list(systems) if isinstance(systems, Mapping) else labels(evaluations)
     if len(names) != len(evaluations):
         raise InputError(
@@ -162,14 +162,19 @@ def _compare_logs(
     ids = [{record.id for record in each.records} for each in same]
     if partial := len(set().union(*ids)) - len(set.intersection(*ids)):
         notes.append(f"questions that only some of the systems have: {partial}")
-    compared = [compare_evaluations(by_label, spec, **testing) for spec in common_scores(same, scores)]
+    specs = common_scores(same, scores)
+    for label, evaluation in by_label.items():
+        notes += [f"{label}: {sentence}" for sentence in evaluation.left_out_sentences(specs)]
+    compared = [compare_evaluations(by_label, spec, **testing) for spec in specs]
     return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
 
 
-def _check(evaluations: Sequence[Evaluation]) -> None:
+def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:
     if len(evaluations) < 2:
+        left_out = "".join(f". {note}" for note in notes)
         raise InputError(
             "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
+            + left_out
         )
     # a file can have several systems
     systems = [(each.path, each.model, each.config) for each in evaluations]

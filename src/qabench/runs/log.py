@@ -67,6 +67,7 @@ def header_of(path: str | Path) -> Any:
 
     Raises as ``read_run`` does.
     """
+    _check_is_file(path)
     try:
         return read_plain_header(path)
     except Exception:  # also a file that is not a log: Inspect says why
@@ -95,16 +96,23 @@ def whole_log(path: str | Path) -> Any:
 
 def _by_inspect(path: str | Path, file: Path | None = None, **options: Any) -> Any:
     """Return a log, or its header, as Inspect reads it, perhaps from a copy. Raises as ``read_run`` does."""
-    if not isinstance(path, str | Path) or not Path(path).is_file():
-        raise InputError(
-            f"the log {path} does not exist; `qabench run` prints the path of its .eval file before the first question"
-        )
+    _check_is_file(path)
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
         raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
     with _naming(path):
         return read_eval_log(str(file or path), **options)
+
+
+def _check_is_file(path: str | Path) -> None:
+    """Raise InputError for a path without a regular file. Reading a pipe would wait for its writer."""
+    if not isinstance(path, str | Path) or not Path(path).exists():
+        raise InputError(
+            f"the log {path} does not exist; `qabench run` prints the path of its .eval file before the first question"
+        )
+    if not Path(path).is_file():
+        raise InputError(f"the log {path} is not a regular file; give the path of a log (.eval)")
 
 
 @contextmanager
@@ -294,7 +302,8 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
         for name, number in (score.value if isinstance(score.value, dict) else {}).items():
             if isinstance(number, int | float) and isfinite(number):
                 values[name] = float(number)
-    record = _record(sample)
+    answer = scores[0].answer if scores else sample.output.completion
+    record = _record(sample, answer)
     replies = metadata.get("replies", {})
     problems = [*filter(None, [record.problem]), *metadata.get("problems", ())]
     record = replace(
@@ -312,11 +321,9 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
     return record, signatures
 
 
-def _record(sample: Any) -> Record:
-    """Return what the record of a sample has for any task."""
+def _record(sample: Any, answer: str | None) -> Record:
+    """Return what the record of a sample has for any task, with the answer that was scored."""
     status, problem = _status(sample)
-    scores = list((sample.scores or {}).values())
-    answer = scores[0].answer if scores else sample.output.completion
     if status in (FAILED, REFUSED):
         answer = None
     elif answer is None and status in (ANSWERED, CUT_OFF):
@@ -523,8 +530,15 @@ def _starts_as_log(path: Path) -> bool:
 
 def _foreign_record(sample: Any) -> Record:
     scores = dict(sample.scores or {})
+    # A scorer may leave out the answer that it extracted. Whether there is one follows from the completion.
+    extracted = [score.answer for score in scores.values() if score.answer]
+    record = _record(sample, extracted[0] if extracted else sample.output.completion)
+    # Why the scorer gave no value, or an abnormal one, such as "refusal".
+    reasons = [f"{name}: {score.reason}" for name, score in scores.items() if score.reason]
+    problems = [*filter(None, [record.problem]), *reasons]
     return replace(
-        _record(sample),
+        record,
+        problem="; ".join(map(printable, problems)) or None,
         question=_text(sample.input),
         reference=_text(sample.target),
         scores=numbers_of({name: score.value for name, score in scores.items()}),
