@@ -216,7 +216,7 @@ def _answers_by_id(data: bytes, needs: Sequence[str], ids: Sequence[str]) -> lis
     if not isinstance(by_id, dict) or not names.isdisjoint(key.lower() for key in by_id):
         return []
     field = needs[0] if needs else "answer"
-    rows = []
+    rows: list[Row] = []
     for identity, value in by_id.items():
         fields = value if isinstance(value, dict) else {field: value}
         rows.append({**fields, ids[0]: identity})
@@ -391,7 +391,7 @@ def _with_known_names(
     for names, others in ((ids, OTHER_IDS), (needs, OTHER_ANSWERS)):
         if not names or not row.keys().isdisjoint(names):
             continue
-        by_lower_case = {str(key).strip().lower(): key for key in reversed(row)}
+        by_lower_case = {str(key).strip().lower(): key for key in reversed(list(row))}
         for name in (*names, *others):
             if name in by_lower_case:
                 target = name if name in names else names[0]
