@@ -50,6 +50,7 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fastbook"
+    REFERENCE = "answer_context"
     URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
 
     def score(

@@ -61,6 +61,9 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    ROWS = True
+    REFERENCE = "answers"
+    OPTIONAL_REFERENCES = True
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:

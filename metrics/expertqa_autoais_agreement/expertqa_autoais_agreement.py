@@ -52,6 +52,8 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    ROWS = True
+    REFERENCE = "answers"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(

@@ -53,6 +53,8 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    ROWS = True
+    REFERENCE = "answers"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(

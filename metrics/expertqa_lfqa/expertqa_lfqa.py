@@ -42,6 +42,7 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    ANSWERS = True
     STRINGS = True
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 

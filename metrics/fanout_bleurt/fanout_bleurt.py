@@ -41,6 +41,8 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    ANSWERS = True
+    BOUNDED = False
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt")
     CITATION = """
 @inproceedings{sellam-etal-2020-bleurt,

@@ -44,6 +44,7 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    REFERENCE = "necessary_evidence"
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def score(

@@ -39,6 +39,7 @@ class FanoutRouge(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    ANSWERS = True
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
     CITATION = """
 @inproceedings{lin-2004-rouge,

@@ -59,6 +59,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    ANSWERS = True
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def score(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,9 @@ from qabench.benchmarks.felm.official import misread
 from qabench.benchmarks.felm.scores import felm_scores, summary
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest
+
+# "true", "[true, false]" and "[True False]", as files of verdicts have them
+VERDICTS = re.compile(r"\[?\s*(?:true|false)(?:[\s,]+(?:true|false))*\s*\]?", re.IGNORECASE)
 
 
 class FelmFactuality(MetricModule, evaluate.Metric):
@@ -64,6 +68,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "felm"
+    REFERENCE = "labels"
     URLS = ("https://arxiv.org/abs/2310.00741", "https://github.com/hkust-nlp/felm")
 
     def score(
@@ -75,6 +80,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         evaluator: str | None = None,
         per_question: bool = False,
     ) -> dict[str, Any]:
+        _check_replies(predictions)
         scores = felm_scores(references, predictions, reply_format)
         if domains is not None:
             domains = _checked(domains, len(scores))
@@ -91,6 +97,17 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         if per_question:
             result["per_question"] = [score.as_dict() for score in scores]
         return result
+
+
+def _check_replies(predictions: list[Any]) -> None:
+    """Raise InputError if all replies are verdicts that a CSV file has turned into text."""
+    replies = [part for item in predictions for part in (item if isinstance(item, list) else [item])]
+    texts = [reply.strip() for reply in replies if isinstance(reply, str)]
+    if texts and len(texts) == sum(map(bool, map(VERDICTS.fullmatch, texts))):
+        raise InputError(
+            f"predictions are verdicts written as text, such as {texts[0]!r:.60}; pass lists of True and False, one "
+            "per segment: json.loads(text) for JSON text, ast.literal_eval(text) for Python's"
+        )
 
 
 def _checked(domains: Any, n: int) -> tuple[str, ...]:

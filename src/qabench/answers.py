@@ -76,7 +76,11 @@ def dumps(answer: Answer) -> str:
 def _number(value: Any) -> Any:
     """Return Python's form of a number or an array of NumPy."""
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return value.tolist()
+        # 1.1 in 32 bits is 1.1, not 1.100000023841858
+        is_short = value.dtype.kind == "f" and value.dtype.itemsize < 8
+        if is_short and not value.ndim:
+            return float(str(value))
+        return [_number(part) for part in value] if is_short else value.tolist()
     raise TypeError(f"{value!r:.80} is a {type(value).__name__}")
 
 

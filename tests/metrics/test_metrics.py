@@ -104,8 +104,14 @@ def test_detection_of_json() -> None:
         options = OPTIONS["fanout_acc"] | more
         return metric.compute(predictions=["yes"] * len(references), references=references, **options)
 
-    assert result(["true"]) == result(["true"], references_format="json") == result([True])
-    assert result(["true"]) != result(["true"], references_format="python")
+    assert result(["true"], references_format="json") == result([True])
+    for unclear in (["true"], ["1", "null"], ['["caf\\u00e9"]', "2"]):
+        with pytest.raises(InputError, match="pass references_format="):
+            result(unclear)
+    for plain in (["10.50", "3.20"], ["10.50", "Paris"], ["1e3"], ["0.10", "42"], ["[1", "2"]):
+        assert result(plain) == result(plain, references_format="python")
+    column = answers.dumps(["true"]), answers.dumps("1998"), "42", "true"
+    assert result(list(column)) == result(list(column), references_format="json")
     assert result(["true", "Paris"]) == result(["true", "Paris"], references_format="python")
     with pytest.raises(InputError, match="not the JSON text of an answer: 'Paris'"):
         result(["Paris"], references_format="json")
@@ -150,7 +156,11 @@ def test_citation_and_description(name: str, metric: Any) -> None:
 
 def test_unknown_options_name_the_metric() -> None:
     metrics = [qabench.load_metric("fanout_acc"), qabench.load_metric("fanout_rouge")]
+    combined = evaluate.combine(metrics)
+    assert combined.compute(predictions=["a"], references=["a"], lemmatizer="simplemma")["loose"] == 1.0
     with pytest.raises(InputError, match="fanout_rouge has no option 'lemmatizer'; allowed: per_question"):
-        evaluate.combine(metrics).compute(predictions=["a"], references=["a"], lemmatizer="simplemma")
+        metrics[1].compute(predictions=["a"], references=["a"], lemmatizer="simplemma")
+    with pytest.raises(InputError, match="no option 'lematizer'"):
+        combined.compute(predictions=["a"], references=["a"], lematizer="simplemma")
     with pytest.raises(InputError, match=r"fanout_acc has no option 'lematizer' \(did you mean 'lemmatizer'"):
         metrics[0].compute(predictions=["a"], references=["a"], lematizer="simplemma")

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from inspect import cleandoc
 from inspect import signature as signature_of
@@ -20,8 +21,9 @@ from typing import Any, ClassVar
 
 from qabench.answers import UNANSWERED, check_pairs, dumps, loads
 from qabench.benchmarks import benchmark
+from qabench.data.containers import items_of
 from qabench.data.rows import Json
-from qabench.errors import InputError, unknown_name
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import Record
 from qabench.evaluation.records import values_of
 from qabench.evaluation.scoring import Item, outcomes_of
@@ -30,8 +32,15 @@ from qabench.loading_scripts import citation
 
 FORMATS = ("auto", "json", "python")
 REFERENCES_FORMAT = """\
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    references_format: "json" or "python": the form of the references. "auto": JSON if all of them are
+        JSON text exactly as the datasets have it, and one of them is a list, dict or string in quotes.
+    flat: return only numbers, by names such as "rouge1" and "rouge1_precision", for a Trainer or TensorBoard.
 """
+SAY_FORMAT = 'pass references_format="json" (JSON text) or "python" (plain text)'
+GIVEN_NOTHING: Any = object()
+ROW_KEYS = ({"id", "answer"}, {"id", "prediction"}, {"id", "question"}, {"question", "answer"})
+UNBOUNDED = ("bleurt", "judge", "usage")  # parts of results that are not fractions
+HEADLINE = "fscore"  # of a dict of scores, the one that has the dict's name in flat results
 PROVENANCE = """\
     signature: everything the scores depend on, in one line.
     deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
@@ -52,6 +61,10 @@ class MetricModule:
         BENCHMARK: the benchmark of the metric, such as "felm".
         GROUP: the group of its scores, if it does not define ``score``.
         REFERENCE: the column of a row that the references are, for the scorer of ``GROUP``.
+        ROWS: whether the references are whole rows of the dataset.
+        ANSWERS: whether the references are answers, in which nothing can be missing.
+        OPTIONAL_REFERENCES: whether it also scores without references.
+        BOUNDED: whether all its scores are fractions.
         STRINGS: whether the references are strings, of which "42" is JSON only by chance.
         DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
@@ -59,10 +72,14 @@ class MetricModule:
     """
 
     BENCHMARK: ClassVar[str]
+    ROWS: ClassVar[bool] = False
+    ANSWERS: ClassVar[bool] = False
     STRINGS: ClassVar[bool] = False
     DESCRIPTION: ClassVar[str]
     INPUTS: ClassVar[str]
     URLS: ClassVar[tuple[str, ...]] = ()
+    OPTIONAL_REFERENCES: ClassVar[bool] = False
+    BOUNDED: ClassVar[bool] = True
     CITATION: ClassVar[str] = ""
     GROUP: ClassVar[str] = ""
     REFERENCE: ClassVar[str] = "answer"
@@ -120,11 +137,25 @@ class MetricModule:
         predictions: list[str],
         references: list[str],
         references_format: str = "auto",
+        flat: bool = False,
         **options: Any,
     ) -> Json:
-        return self.score(
-            *decoded(predictions, references, references_format, strings=self.STRINGS), **options
-        )
+        answers, targets = decoded(predictions, references, references_format, strings=self.STRINGS)
+        if self.ANSWERS:
+            for i, target in enumerate(targets):
+                _check_answer(target, f"references[{i}]")
+        elif self.ROWS:
+            answers = _in_order(answers, targets)
+        result = self.score(answers, targets, **options)
+        if self.BOUNDED:
+            _check_range(result, "")
+        missing = answers.count(UNANSWERED)
+        if missing:
+            result["deviations"] = [
+                *result["deviations"],
+                f"{missing} of {len(answers)} questions have no prediction",
+            ]
+        return dict(_flat(result)) if flat else result
 
     def _options(self) -> list[str]:
         """Return the options of ``compute``."""
@@ -137,7 +168,7 @@ class MetricModule:
             options = benchmark(self.BENCHMARK).options
             names += [each.name for each in options if each.method == "scorer"]
         columns = ("predictions", "references")
-        return [*(name for name in names if name not in columns), "references_format"]
+        return [*(name for name in names if name not in columns), "references_format", "flat"]
 
     def provenance(self, references: Iterable[Any], **fields: object) -> Json:
         """Return the part of a result that describes what the scores depend on.
@@ -168,7 +199,7 @@ class MetricModule:
         columns = {"predictions": predictions, "references": references}
         if missing := [name for name, column in columns.items() if column is None]:
             raise InputError(f"{' and '.join(missing)} missing: predictions and references are required")
-        encoded = {name: _encode(name, column) for name, column in columns.items()}
+        encoded = {name: _encode(name, self._items(name, column)) for name, column in columns.items()}
         counts = {name: len(column) for name, column in encoded.items()}
         if len(set(counts.values())) > 1:
             raise InputError(
@@ -176,12 +207,52 @@ class MetricModule:
             )
         super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
 
-    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
-        """Add one prediction (None: unanswered) and its reference."""
-        encoded = {
-            "prediction": _text(prediction, "prediction"),
-            "reference": _text(reference, "reference"),
-        }
+    def _items(self, name: str, column: Any) -> list[Any]:
+        """Return the items of predictions or references. Raises InputError for whole rows and missing references."""
+        column_name = self.REFERENCE if self.ROWS or name == "references" else "answer"
+        items = items_of(column, name, column_name, rows=self.ROWS)
+        if name == "references" and not self.OPTIONAL_REFERENCES:
+            for i, item in enumerate(items):
+                if item is None:
+                    raise InputError(
+                        f"references[{i}] is missing; every question needs one: give it, or leave the question out"
+                    )
+        if self.ANSWERS and any(type(item) is dict for item in items):
+            for i, item in enumerate(items):
+                if type(item) is dict and any(keys <= item.keys() for keys in ROW_KEYS):
+                    given = next(
+                        (key for key in (column_name, "prediction") if key in item), column_name
+                    )
+                    raise InputError(
+                        f"{name}[{i}] is a row with the keys {', '.join(map(repr, item))}; pass only its {given!r}: "
+                        f"{name}=[row[{given!r}] for row in rows]"
+                    )
+        return items
+
+    def add(
+        self,
+        *,
+        prediction: Any = GIVEN_NOTHING,
+        reference: Any = GIVEN_NOTHING,
+        predictions: Any = GIVEN_NOTHING,
+        references: Any = GIVEN_NOTHING,
+        **kwargs: Any,
+    ) -> None:
+        """Add one prediction (None: unanswered) and its reference.
+
+        ``evaluate`` itself passes the two as ``predictions`` and ``references``, also from
+        ``combine``. These names win, since ``combine`` passes both.
+        """
+        answer = prediction if predictions is GIVEN_NOTHING else predictions
+        target = reference if references is GIVEN_NOTHING else references
+        if answer is GIVEN_NOTHING or target is GIVEN_NOTHING:
+            absent = "prediction" if answer is GIVEN_NOTHING else "reference"
+            raise InputError(
+                f"{absent} missing: a prediction (None: unanswered) and its reference are required"
+            )
+        (answer,) = self._items("predictions", [answer])
+        (target,) = self._items("references", [target])
+        encoded = {"prediction": _text(answer, "prediction"), "reference": _text(target, "reference")}
         super().add(**encoded, **kwargs)  # type: ignore[misc]
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
@@ -191,7 +262,16 @@ class MetricModule:
                 "nothing to score: pass predictions and references, or add some before compute()"
             )
         options = self._options()
-        if unknown := sorted(kwargs.keys() - options):
+        unknown = sorted(kwargs.keys() - options)
+        if unknown:
+            of_others = _options_of_combined(sys._getframe(1).f_locals.get("self"), self)
+            kwargs = {
+                name: value
+                for name, value in kwargs.items()
+                if name not in unknown or name not in of_others
+            }
+            unknown = sorted(kwargs.keys() - options)
+        if unknown:
             name = type(self).__module__.rpartition(".")[2]
             raise unknown_name(f"the metric {name} has no option", unknown[0], options)
         return super().compute(  # type: ignore[misc]
@@ -225,8 +305,8 @@ def decoded(
         predictions: an encoded column.
         references: an encoded column, in either of the two formats that users have.
         references_format: "json": every reference is an answer encoded as JSON, as in a dataset's
-            ``answer`` column. "python": every reference is an answer itself. "auto": JSON if all of
-            them are strings that contain JSON.
+            ``answer`` column. "python": every reference is an answer itself. "auto": see
+            ``_read_as_shown``.
         strings: whether the answers are strings, so that "auto" also needs JSON strings.
 
     Returns:
@@ -236,28 +316,133 @@ def decoded(
         raise unknown_name("unknown references_format", references_format, FORMATS)
     answers = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
     targets = _loaded(references)
-    if references_format != "python":
-        try:
-            parsed = [loads(target) for target in targets]
-        except InputError:
-            if references_format == "json":
-                raise
-        else:
-            if (
-                references_format == "json"
-                or not strings
-                or all(isinstance(target, str) for target in parsed)
-            ):
-                targets = parsed
+    if references_format == "json":
+        targets = [loads(target) for target in targets]
+    elif references_format == "auto":
+        targets = _read_as_shown(targets, strings)
     return answers, targets
 
 
-def _encode(name: str, column: Any) -> list[str]:
-    if isinstance(column, str | dict) or not isinstance(column, Iterable):
+def _read_as_shown(targets: list[Any], strings: bool) -> list[Any]:
+    """Return the references of the format "auto".
+
+    They are JSON only if every one of them is exactly what ``dumps`` writes, and at least one shows
+    it: a list, a dict, or a string in quotes. A plain text does not look like that. Numbers alone
+    stay text, such as "10.50" beside "3.20": a number that ``dumps`` writes is also its text, and
+    has the same scores. "true" alone can be a word or a truth value.
+
+    Raises:
+        InputError: the references can be read in two ways that have different scores.
+    """
+    if not all(isinstance(target, str) for target in targets):
+        return targets
+    try:
+        parsed = [loads(target) for target in targets]
+    except InputError:
+        return targets
+    if strings and not all(isinstance(value, str) for value in parsed):
+        return targets
+    if any(isinstance(value, str | list | dict) for value in parsed):
+        for i, (value, target) in enumerate(zip(parsed, targets, strict=True)):
+            if dumps(value) != target:
+                raise InputError(
+                    f"references[{i}] is JSON text ({target!r:.60}), but not as the dataset has it; {SAY_FORMAT}"
+                )
+        return parsed
+    for i, value in enumerate(parsed):
+        if value is None or isinstance(value, bool):
+            raise InputError(
+                f"references[{i}] is the string {targets[i]!r}, and no other reference shows whether it is JSON "
+                f"text or plain text; {SAY_FORMAT}"
+            )
+    return targets
+
+
+def _check_answer(answer: Any, where: str) -> None:
+    """Raise InputError if a reference, or a part of it, is missing."""
+    parts: Iterable[Any] = ()
+    if answer is None or (isinstance(answer, float) and answer != answer):
         raise InputError(
-            f"{name} is a {type(column).__name__}; it must be a list with one item per question"
+            f"{where} is or contains a missing value (None or NaN); every question needs a whole reference: leave the "
+            "question out, or complete it"
         )
-    items = list(column)
+    if isinstance(answer, dict):
+        parts = answer.values()
+    elif isinstance(answer, list):
+        parts = answer
+    for part in parts:
+        _check_answer(part, where)
+
+
+def _in_order(predictions: list[Any], references: list[Any]) -> list[Any]:
+    """Return predictions that are rows in the order of the references, by id where all rows of both sides have ids."""
+    for key in ("id", "example_id"):
+        sides = [
+            [
+                str(row[key]) if isinstance(row, Mapping) and row.get(key) is not None else None
+                for row in rows
+            ]
+            for rows in (predictions, references)
+        ]
+        given, wanted = sides
+        if None in given or None in wanted or given == wanted:
+            continue
+        repeated = [id for ids in sides for id in set(ids) if ids.count(id) > 1]
+        if repeated or set(given) != set(wanted):
+            other = sorted(set(given) ^ set(wanted))  # type: ignore[type-var]
+            raise InputError(
+                f"predictions and references are rows with the field {key!r}, but not of the same questions: "
+                f"{(repeated or other)[0]} is {'repeated' if repeated else 'on one side only'}; "
+                "pass one prediction for each reference"
+            )
+        by_id = dict(zip(given, predictions, strict=True))
+        return [by_id[id] for id in wanted]
+    return predictions
+
+
+def _check_range(value: Any, where: str) -> None:
+    """Raise QabenchError for a score that no input can have: not a number, or a fraction outside [0, 1]."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name not in UNBOUNDED:
+                _check_range(part, f"{where}.{name}" if where else str(name))
+    elif isinstance(value, list | tuple):
+        for position, part in enumerate(value):
+            _check_range(part, f"{where}[{position}]")
+    elif isinstance(value, float) and not -1e-9 <= value <= 1 + 1e-9:
+        raise QabenchError(
+            f"{where} is {value!r}, outside its range from 0 to 1; the references have another form than the dataset's "
+            "column, or this is a bug of qabench"
+        )
+
+
+def _flat(result: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:
+    """Yield the numbers of a result by names without dots, the F-measure of ROUGE also by the name of its type."""
+    for name, value in result.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, dict):
+            if HEADLINE in value:
+                yield path, value[HEADLINE]
+            yield from _flat(value, f"{path}_")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield path, value
+
+
+def _options_of_combined(combination: Any, metric: Any) -> Sequence[str]:
+    """Return the options of the other metrics of an ``evaluate.combine``, which passes every option to all of them."""
+    modules = getattr(combination, "evaluation_modules", ())
+    options: list[str] = []
+    if not any(module is metric for module in modules):
+        return options
+    for module in modules:
+        if isinstance(module, MetricModule):
+            options += module._options()
+        else:
+            options += signature_of(module._compute).parameters
+    return options
+
+
+def _encode(name: str, items: list[Any]) -> list[str]:
     if set(map(type, items)) == {str}:
         with suppress(UnicodeEncodeError):  # lone surrogates
             "".join(items).encode()

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import metadata
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 from qabench.answers import check_pairs, text_of
-from qabench.errors import MissingExtra
+from qabench.errors import InputError, MissingExtra
 from qabench.io.workers import cluster, map_loaded
 from qabench.models.loader import ModelSource, buckets, cannot_load, digest_of_files, locate
 
@@ -87,7 +88,14 @@ def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Bleurt
         InputError: lists of different lengths, or nothing to score.
     """
     check_pairs(references, predictions)
-    return scorer(list(map(text_of, references)), list(map(text_of, predictions)))
+    scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))
+    for i, score in enumerate(scores):
+        if not isfinite(score):
+            raise InputError(
+                f"BLEURT of predictions[{i}] is {score!r}, which is not a number: the weights of {scorer.name} are "
+                "damaged, or overflow on this device"
+            )
+    return scores
 
 
 def load_bleurt(model: str | None = None) -> BleurtModel:

@@ -10,6 +10,7 @@ from typing import Any
 
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
+from qabench.data.containers import prediction_rows
 from qabench.data.predictions import STDIN, Predictions, is_saved_dataset, parse_predictions, some
 from qabench.data.rows import Row, read_json_lines, without_none
 from qabench.errors import DataError, InputError
@@ -44,7 +45,7 @@ class Found:
 def evaluate_predictions(
     name: str,
     config: str | None,
-    predictions: str | Path | Sequence[Row] | Predictions,
+    predictions: Any,
     scores: Names = None,
     *,
     questions: str | Path | None = None,
@@ -58,7 +59,8 @@ def evaluate_predictions(
         config: such as "dev". None for the benchmark's default.
         predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
             input, or a list of objects with an "id" and the benchmark's fields, such as "answer",
-            or the path of a log of a run.
+            a frame with these columns (pandas, polars, Arrow, datasets), a dict of id to answer, or
+            the path of a log of a run.
         scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"). None for
             the benchmark's default groups.
         questions: a file of questions in the benchmark's official format, used instead of a
@@ -95,6 +97,7 @@ def evaluate_predictions(
         answers = foreign.generations(samples)
         predictions = parse_predictions(answers.encode(), str(predictions), *fields)
     if not isinstance(predictions, Predictions):
+        predictions = prediction_rows(predictions, scorer.prediction_fields)
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
         scorer, config, predictions, groups=groups, questions=questions, progress=progress, **values

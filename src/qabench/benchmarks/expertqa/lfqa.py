@@ -17,6 +17,7 @@ from rouge_score.scoring import BootstrapAggregator, Score
 
 from qabench.answers import text_pairs
 from qabench.data.rows import Json
+from qabench.errors import InputError
 from qabench.text.rouge import backend, score_pairs
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -40,6 +41,8 @@ def lfqa_rouge(references: Sequence[str], predictions: Sequence[Any], *, seed: i
         unanswered: the number of questions without an answer. They score 0, as the empty string.
         per_question: the F-measures of each question by type, in the order of the input.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 32:
+        raise InputError(f"seed is {seed!r:.60}; allowed: an integer from 0 to 2**32 - 1")
     targets, answers = text_pairs(references, predictions)
     scores = score_pairs(LFQA_ROUGE_TYPES, targets, [answer or "" for answer in answers])
     aggregator = import_module(f"{backend()}.scoring").BootstrapAggregator()

@@ -232,7 +232,7 @@ def _flag(component: Component, name: str, where: str) -> bool:
 
 def _components(reference: Any, where: str) -> Sequence[Component]:
     if not is_list_of(reference, Mapping) or not all(
-        is_list_of(component.get("context", ()), str) for component in reference
+        is_list_of(component.get("context"), str) for component in reference
     ):
         raise InputError(
             f"{where} is {reference!r:.80}; allowed: the answer_context of a question, a list of dicts with "

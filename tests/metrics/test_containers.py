@@ -1,0 +1,234 @@
+"""All metrics take every container of values, and refuse what is not a column of values."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import evaluate
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from datasets import Dataset
+from stand_ins import no_weights
+
+import qabench
+from qabench import metrics
+from qabench.data.containers import items_of, prediction_rows
+from qabench.errors import InputError, QabenchError
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fanout_acc": {"lemmatizer": "simplemma"},
+    "fanoutqa": {"lemmatizer": "simplemma", "judge": False},
+}
+CLAIM = {"claim_string": "x", "evidence": ["x"], "support": "Complete", "worthiness": "Yes", "correctness": "Unsure"}
+
+
+def row(id: str, label: str = "Y", score: float = 1.0) -> dict[str, Any]:
+    claims = [CLAIM | {"autoais_label": label, "fact_score": score}]
+    return {"example_id": id, "answers": [{"system": "gpt4", "answer_string": id, "claims": claims}]}
+
+
+ROWS = [row("a"), row("b", "N", 0.0), row("c")]
+TEXTS = ["Paris", "Rome", "Lima"]
+COMPONENTS = [[{"context": [text]}] for text in TEXTS]
+# metric -> references and predictions, of which some are wrong
+SIDES: dict[str, tuple[list[Any], list[Any]]] = {
+    "answer_component_mrr": (COMPONENTS, [["Paris"], ["x"], ["x", "Lima"]]),
+    "answer_component_recall": (COMPONENTS, [["Paris"], ["x"], ["x", "Lima"]]),
+    "expertqa_autoais": (ROWS, [["Y"], ["N"], ["Y"]]),
+    "expertqa_autoais_agreement": (ROWS, [["Y"], ["N"], ["Y"]]),
+    "expertqa_factscore_agreement": (ROWS, [[1.0], [0.0], [0.7]]),
+    "fanout_evidence": ([[{"title": text}] for text in TEXTS], [["Paris"], ["x"], ["Lima"]]),
+    "fanout_judge": (TEXTS, [None, None, None]),
+    "felm_factuality": ([[True], [False], [True]], [[True], [True], [False]]),
+}
+TAKEN: dict[str, Callable[[list[Any]], Any]] = {
+    "tuple": tuple,
+    "generator": lambda items: (item for item in items),
+    "array of objects": lambda items: pd.Series(items, dtype=object).to_numpy(),
+    "Series": lambda items: pd.Series(items, dtype=object, index=range(5, 5 + len(items))),
+    "frame with one column": lambda items: pd.DataFrame({"some": pd.Series(items, dtype=object)}),
+    "Arrow": pa.array,
+    "chunked Arrow": lambda items: pa.chunked_array([items[:1], items[1:]], pa.array(items).type),
+    "Arrow table": lambda items: pa.table({"some": pa.array(items)}),
+    "column of datasets": lambda items: Dataset.from_dict({"some": items})["some"],
+    "dataset with one column": lambda items: Dataset.from_dict({"some": items}),
+}
+REFUSED: dict[str, Any] = {
+    "set": {"a", "b"},
+    "dict": {"a": "b"},
+    "string": "a",
+    "number": 3,
+    "array of no dimension": np.array("a"),
+    "frame with two columns": pd.DataFrame({"x": ["a"], "y": ["b"]}),
+    "Arrow table with two columns": pa.table({"x": ["a"], "y": ["b"]}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_weights(monkeypatch)
+
+
+@pytest.fixture(params=metrics.metric_names())
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def sides(name: str) -> tuple[list[Any], list[Any]]:
+    return SIDES.get(name, (TEXTS, ["Paris", "Oslo", "Lima, Peru"]))
+
+
+def compute(name: str, predictions: Any, references: Any, **options: Any) -> Any:
+    options = OPTIONS.get(name, {}) | options
+    return qabench.load_metric(name).compute(predictions=predictions, references=references, **options)
+
+
+def test_every_container_of_values_has_the_scores_of_the_list(name: str) -> None:
+    references, predictions = sides(name)
+    expected = compute(name, predictions, references)
+    is_of_rows = metrics.metric_class(name).ROWS
+    for container, made in TAKEN.items():
+        # a frame of whole rows has their fields as columns
+        given = (
+            references
+            if is_of_rows and ("frame" in container or "table" in container or "dataset" in container)
+            else made(references)
+        )
+        assert compute(name, made(predictions), given) == expected, container
+
+
+def test_what_is_not_a_column_is_refused(name: str) -> None:
+    references, predictions = sides(name)
+    is_of_rows = metrics.metric_class(name).ROWS
+    for kind, given in REFUSED.items():
+        if is_of_rows and "columns" in kind:
+            continue
+        with pytest.raises(InputError, match=r"predictions is a .*it must be a list"):
+            compute(name, given, references)
+        with pytest.raises(InputError, match=r"references is a .*it must be a list"):
+            compute(name, predictions, given)
+
+
+def test_a_missing_prediction_is_no_answer_and_not_official(name: str) -> None:
+    references, predictions = sides(name)
+    expected = compute(name, [None, *predictions[1:]], references)
+    assert "questions have no prediction" in expected["deviations"][-1]
+    for missing in (math.nan, np.nan, pd.NA, pd.NaT, pa.scalar(None)):
+        assert compute(name, [missing, *predictions[1:]], references) == expected
+
+
+def test_a_missing_reference_is_an_error(name: str) -> None:
+    references, predictions = sides(name)
+    if name == "expertqa_autoais":
+        pytest.skip("its references are optional")
+    for missing in (None, math.nan, pd.NA):
+        with pytest.raises(InputError, match=r"references\[1\] is missing"):
+            compute(name, predictions, [references[0], missing, references[2]])
+    with pytest.raises(InputError, match="reference missing"):
+        qabench.load_metric(name).add(prediction=predictions[0])
+
+
+@pytest.mark.parametrize("reference", [{"a": None}, [None], ["x", math.nan]])
+def test_a_missing_part_of_an_answer_is_an_error(reference: Any) -> None:
+    with pytest.raises(InputError, match=r"references\[0\]"):
+        compute("fanout_acc", ["x"], [reference])
+
+
+@pytest.mark.parametrize("name", ["expertqa_autoais", "expertqa_autoais_agreement", "expertqa_factscore_agreement"])
+def test_rows_are_matched_by_id(name: str) -> None:
+    expected = compute(name, ROWS, ROWS)
+    assert compute(name, [ROWS[2], ROWS[0], ROWS[1]], ROWS) == expected
+    with pytest.raises(InputError, match="on one side only"):
+        compute(name, [ROWS[0], ROWS[1], row("d")], ROWS)
+    with pytest.raises(InputError, match="repeated"):
+        compute(name, [ROWS[0], ROWS[1], ROWS[1]], ROWS)
+
+
+def test_rows_are_not_answers() -> None:
+    rows = [{"id": "1", "question": "q", "answer": "Rome"}]
+    with pytest.raises(InputError, match=r"pass only its 'answer': references=\[row\['answer'\] for row in rows\]"):
+        compute("fanout_acc", ["Rome"], rows)
+    with pytest.raises(InputError, match="pass only its 'answer'"):
+        compute("fanout_acc", [{"id": "1", "answer": "Rome"}], ["Rome"])
+    with pytest.raises(InputError, match=r"columns 'id', 'question', 'answer'.*references=...\['answer'\]"):
+        compute("fanout_acc", ["Rome"], Dataset.from_list(rows))
+
+
+def test_short_floats_are_what_they_print() -> None:
+    short = np.array([1.1, 2.5], dtype=np.float32)
+    for column in (short, pd.Series(short), list(short), pa.array(short)):
+        assert items_of(column, "references") == [1.1, 2.5]
+    assert compute("fanout_acc", ["1.1"], [[short[0]]])["loose"] == 1.0
+
+
+def test_verdicts_as_text_are_refused() -> None:
+    for texts in (["[true]", "[false]"], ["True", None], [["True"], ["False"]]):
+        with pytest.raises(InputError, match="verdicts written as text"):
+            compute("felm_factuality", texts, [[True], [False]])
+    # one such reply among others is a reply
+    assert compute("felm_factuality", ["True", "Answer: 1"], [[True], [False]])["unparsed"] == 1
+
+
+def test_a_component_needs_its_contexts() -> None:
+    with pytest.raises(InputError, match=r"references\[0\]"):
+        compute("answer_component_mrr", [["x"]], [[{"explicit_context": True}]])
+
+
+def test_flat_results_have_only_numbers(name: str) -> None:
+    references, predictions = sides(name)
+    flat = compute(name, predictions, references, flat=True)
+    assert flat and all(type(value) in (int, float) for value in flat.values())
+    if name == "fanout_rouge":
+        assert flat["rouge1"] == flat["rouge1_fscore"] == compute(name, predictions, references)["rouge1"]["fscore"]
+
+
+def test_combined_metrics_take_single_items() -> None:
+    combined = evaluate.combine([qabench.load_metric(name) for name in ("fanout_acc", "fanout_rouge")])
+    for prediction, reference in zip(TEXTS, reversed(TEXTS), strict=True):
+        combined.add(prediction=prediction, reference=reference)
+    result = combined.compute(lemmatizer="simplemma")
+    for prediction, reference in zip(TEXTS, reversed(TEXTS), strict=True):
+        combined.add(predictions=prediction, references=reference)
+    assert combined.compute(lemmatizer="simplemma") == result and result["loose"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("seed", ["x", -1, True, 1 << 32])
+def test_a_seed_is_checked(seed: Any) -> None:
+    with pytest.raises(InputError, match="allowed: an integer from 0"):
+        compute("expertqa_lfqa", ["a"], ["a"], seed=seed)
+
+
+def test_a_score_out_of_range_never_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = qabench.load_metric("fanout_evidence")
+    for value in (-4.66, 1.5, math.nan):
+        monkeypatch.setattr(metric, "score", lambda *_, value=value: {"recall": value, "deviations": []})
+        with pytest.raises(QabenchError, match=r"recall is .*outside its range"):
+            metric.compute(predictions=[["a"]], references=[[{"title": "a"}]])
+
+
+def test_predictions_by_id_and_frames_are_rows() -> None:
+    rows = [{"id": "1", "answer": "a"}, {"id": "2", "answer": "b"}]
+    frame = pd.DataFrame([*rows, {"id": "3", "answer": None}])
+    fields = ("answer",)
+    given: list[Any] = [{"1": "a", "2": "b", "3": None}, frame, pa.Table.from_pandas(frame), Dataset.from_pandas(frame)]
+    for predictions in given:
+        assert prediction_rows(predictions, fields) == rows
+    for wrong in (["a", "b"], {"a"}, pd.Series(["a"]), frame[["id"]], frame[["answer"]]):
+        with pytest.raises(InputError, match="id"):
+            prediction_rows(wrong, fields)
+
+
+def test_evaluate_predictions_takes_a_dict_and_a_frame() -> None:
+    ids = list(qabench.load_dataset("fanoutqa", "sample", split="validation")["id"])
+    rows = [{"id": id, "answer": "Paris"} for id in ids]
+
+    def scores(predictions: Any) -> Any:
+        return qabench.evaluate_predictions("fanoutqa", "sample", predictions, "acc", lemmatizer="simplemma").scores()
+
+    expected = scores(rows)
+    assert scores(dict.fromkeys(ids, "Paris")) == expected
+    assert scores(pd.DataFrame(rows)) == expected
+    with pytest.raises(InputError, match="a list of strings, without the ids"):
+        scores(["Paris"] * len(ids))
