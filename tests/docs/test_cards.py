@@ -97,4 +97,5 @@ def test_metric_cards_follow_the_template_with_the_arguments(name: str) -> None:
     parameters = inspect.signature(qabench.load_metric(name).score).parameters
     inputs = text.partition("### Inputs")[2].partition("### Output")[0]
     listed = [argument for row in re.findall(r"^\| (`.+?) \|", inputs, re.MULTILINE) for argument in row.split(", ")]
-    assert ["predictions", "references", *(name.strip("`") for name in listed)] == [*parameters, "references_format"]
+    names = [name.strip("`") for name in listed]
+    assert ["predictions", "references", *names] == [*parameters, "references_format", "flat"]

@@ -116,7 +116,7 @@ def test_options_leave_components_out_and_are_named() -> None:
         ([[]], [[]], {"k": "1,x"}, r"k is '1,x'"),
         ([[]], [[]], {"k": []}, r"k is \[\]"),
         (
-            [[{"explicit_context": "false"}]],
+            [[{"context": [], "explicit_context": "false"}]],
             [[]],
             {"explicit_only": True},
             "explicit_context is 'false'; allowed: True",
