@@ -115,6 +115,10 @@ class Parameters:
         """
         if method not in FORMULAS:
             raise unknown_name("unknown BM25 method", method, METHODS)
+        numbers = {"k1": k1, "b": b, "delta": 0.0 if delta is None else delta, "epsilon": epsilon}
+        for name, value in numbers.items():
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise InputError(f"{name} is {value!r:.60}; expected a number")
         delta = DELTAS.get(method, 0.0) if delta is None else delta
         if not (0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)):
             raise InputError(

@@ -131,6 +131,11 @@ class BM25Index(Displayed):
     ) -> None:
         if backend not in BACKENDS:
             raise unknown_name("unknown backend", backend, BACKENDS)
+        if not callable(tokenizer):
+            raise InputError(
+                f"tokenizer is {tokenizer!r:.60}; expected a function from a string to its terms, such as "
+                "Words(stemmer='english')"
+            )
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
@@ -286,6 +291,8 @@ class BM25Index(Displayed):
             InputError: there is no document at a position, or no document with a term would be
                 left. The index is not changed.
         """
+        if not isinstance(positions, Iterable):
+            raise InputError(f"positions is {positions!r:.60}; expected a list of positions")
         removed = list(positions)
         for position in removed:
             if not isinstance(position, int | np.integer):
@@ -406,7 +413,11 @@ class BM25Index(Displayed):
 
 
 def checked_k(k: int) -> int:
-    """Return ``k``. Raises InputError if it is below 1."""
+    """Return ``k``. Raises InputError if it is below 1, or not an integer."""
+    if type(k) is not int:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise InputError(f"k is {k!r:.60}; expected an integer of at least 1")
+        k = int(k)
     if k < 1:
         raise InputError(f"k is {k}; it must be at least 1")
     return k

@@ -215,3 +215,20 @@ def test_an_existing_index_needs_its_dataset(dataset: Dataset, tmp_path: Any) ->
         add_bm25_index(IterableDataset.from_generator(generate))
     with pytest.raises(InputError, match="not to a list"):
         add_bm25_index(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda index: index.search("moon", 3.0), "k is 3.0; expected an integer"),
+        (lambda index: index.search("moon", None), "k is None; expected an integer"),
+        (lambda index: index.search_batch(["moon"], True), "k is True; expected an integer"),
+        (lambda index: index.remove(0), "positions is 0; expected a list"),
+        (lambda index: BM25Index(["moon"], k1="1.5"), "k1 is '1.5'; expected a number"),
+        (lambda index: BM25Index(["moon"], b=None), "b is None; expected a number"),
+        (lambda index: BM25Index(["moon"], tokenizer="english"), "tokenizer is 'english'; expected a function"),
+    ],
+)
+def test_values_of_a_wrong_type_are_named(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(BM25Index(["moon", "sun"]))
