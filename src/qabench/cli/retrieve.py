@@ -115,7 +115,7 @@ def retrieve(
     if output:
         check_writable(output)
     columns = column or ["text"]
-    options = {"method": method, "k1": k1, "b": b, "delta": delta}
+    options: dict[str, Any] = {"method": method, "k1": k1, "b": b, "delta": delta}
     if epsilon is not None:
         options["epsilon"] = epsilon
     used = Parameters.of(**options).used()
@@ -152,19 +152,19 @@ def retrieve(
     ranker = ", ".join(f"{name}={value}" for name, value in used.items())
     title = f"{counted(len(documents), 'document')} of {source}, ranked by {ranker}"
     table = _hits_table(title, ranked, len(texts_by_query), complete=format != "table")
-    document = {"bm25": used, "queries": texts_by_query, "documents": ranked}
+    result = {"bm25": used, "queries": texts_by_query, "documents": ranked}
     if output:
         if is_run:
             text = _run(ranked, method)
         elif format == "json":
-            text = json_text(document)
+            text = json_text(result)
         else:
             text = table.formatted(format)
         write_text(output, text)
         of_queries = "1 query" if len(texts_by_query) == 1 else f"{len(texts_by_query):,} queries"
         say(f"{output}: {counted(len(ranked), 'document')} for {of_queries}, ranked by {ranker}")
         return
-    print_table(table, format, document)
+    print_table(table, format, result)
 
 
 def counted(number: int, noun: str) -> str:
