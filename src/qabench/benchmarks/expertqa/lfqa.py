@@ -42,7 +42,7 @@ def lfqa_rouge(references: Sequence[str], predictions: Sequence[Any], *, seed: i
         per_question: the F-measures of each question by type, in the order of the input.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 32:
-        raise InputError(f"seed is {seed!r:.60}; allowed: an integer from 0 to 2**32 - 1")
+        raise InputError(f"seed must be between 0 and 2**32 - 1, as an integer; it is {seed!r:.60}")
     targets, answers = text_pairs(references, predictions)
     scores = score_pairs(LFQA_ROUGE_TYPES, targets, [answer or "" for answer in answers])
     aggregator = import_module(f"{backend()}.scoring").BootstrapAggregator()
