@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, some
+from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, by_system, some
 from qabench.data.rows import without_none
 from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
+from qabench.evaluation.matching import as_samples
 from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import present
-from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer, outcomes_of
+from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Questions, Scorer, outcomes_of
 from qabench.evaluation.signature import asked_field, with_fields
 
 
@@ -38,12 +40,83 @@ def evaluate(
         InputError: an unknown config, or no prediction belongs to it.
         SourceError: the data is not available.
     """
-    loading = {
-        option.name: options.pop(option.name, None)
-        for option in benchmark.options
-        if option.method == "load"
-    }
-    loaded = benchmark.load(config, questions, **loading)
+    loaded, options = _load(benchmark, config, questions, options)
+    return _evaluate(benchmark, loaded, predictions, groups, progress, options)
+
+
+def evaluate_systems(
+    benchmark: Benchmark,
+    config: str | None,
+    predictions: Predictions,
+    *,
+    groups: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[Evaluation]:
+    """Score each system in a file of predictions by itself, with all its samples.
+
+    See ``evaluate`` for the arguments, and ``by_system`` for what is a system and a sample. A system
+    without a prediction for these questions is left out, which is a problem of the others.
+    """
+    loaded, options = _load(benchmark, config, questions, options)
+    systems = by_system(predictions)
+    if len(systems) == 1 and all(len(samples) == 1 for samples in systems.values()):
+        return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
+    ids = {question.id for question in loaded.rows}
+    evaluations, left_out = [], []
+    for system, samples in systems.items():
+        known: list[Predictions] = []
+        unknown: list[Prediction] = []  # of samples without a known question
+        for part in samples:
+            if any(row.id in ids for row in part.rows):
+                known.append(part)
+            else:
+                unknown += part.rows
+        if not known:
+            left_out.append(system or predictions.system)
+            continue
+        known[0] = replace(known[0], rows=[*known[0].rows, *unknown])
+        scored = [_evaluate(benchmark, loaded, part, groups, progress, options) for part in known]
+        evaluations.append(_named(scored, predictions, system, len(systems) > 1))
+    if not evaluations:  # raises an error that says so
+        return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
+    if left_out:
+        problem = f"systems without a prediction for these questions: {len(left_out)} ({some(left_out)})"
+        evaluations = [replace(each, problems=[*each.problems, problem]) for each in evaluations]
+    return evaluations
+
+
+def _named(
+    samples: Sequence[Evaluation], predictions: Predictions, system: str, is_one_of_several: bool
+) -> Evaluation:
+    """Return the evaluations of a system's samples as one, with the name of the system."""
+    name = system or predictions.system
+    path = f"{predictions.path} ({name})" if is_one_of_several else predictions.path
+    if len(samples) == 1:
+        return replace(samples[0], model=name, path=path)
+    numbered = [replace(each, path=f"sample {number}") for number, each in enumerate(samples, start=1)]
+    return replace(as_samples(numbered), model=name, path=path)
+
+
+def _load(
+    benchmark: Benchmark, config: str | None, questions: Path | None, options: Mapping[str, Any]
+) -> tuple[Questions, dict[str, Any]]:
+    """Return the questions, and the options that are not of loading them."""
+    names = {option.name for option in benchmark.options if option.method == "load"}
+    loading = {name: options.get(name) for name in names}
+    scoring = {name: value for name, value in options.items() if name not in names}
+    return benchmark.load(config, questions, **loading), scoring
+
+
+def _evaluate(
+    benchmark: Benchmark,
+    loaded: Questions,
+    predictions: Predictions,
+    groups: Sequence[str] | None,
+    progress: Progress | None,
+    options: Mapping[str, Any],
+) -> Evaluation:
     computed = groups or benchmark.groups_of(loaded, predictions)
     joined = benchmark.join(loaded, predictions, computed, options)
     scorer = benchmark.scorer(computed, **options)

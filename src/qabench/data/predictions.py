@@ -34,6 +34,7 @@ MOST_LINES = 1_000_000
 MOST_LIST_BYTES = 1 << 26  # of a file with a JSON list, which is parsed as a whole
 NAMED = 5  # ids or lines that a message lists. The others are counted
 STDIN = "-"
+SYSTEM, SAMPLE = "system", "sample"  # fields that tell apart the lines with one id
 UNKNOWN = "predictions for unknown questions"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 PARQUET = b"PAR1"  # the first bytes of a file
@@ -326,6 +327,42 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     }
     problems = [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
     return Joined(question_ids, list(map(last.get, question_ids)), missing, unknown, problems)
+
+
+def by_system(predictions: Predictions) -> dict[str, list[Predictions]]:
+    """Return the predictions of each system in a file, divided into samples with one line per id.
+
+    Lines with the same id are by several systems if their field "system" differs, and several samples
+    if their "sample" does. Samples are numbered per id, in the order of the lines. Without an id of
+    several systems, the whole file is by the system "". Lines that repeat id, system and sample are
+    in the same part. Unreadable lines belong to the first sample of every system.
+    """
+    systems_of_id: dict[str, set[str]] = {}
+    for row in predictions.rows:
+        systems_of_id.setdefault(row.id, set()).add(_text_in(row, SYSTEM))
+    has_several = any(len(systems) > 1 for systems in systems_of_id.values())
+    parts: dict[str, list[list[Prediction]]] = {}
+    numbers: dict[tuple[str, str], dict[str, int]] = {}
+    for row in predictions.rows:
+        system = _text_in(row, SYSTEM) if has_several else ""
+        number_of_sample = numbers.setdefault((system, row.id), {})
+        number = number_of_sample.setdefault(_text_in(row, SAMPLE), len(number_of_sample))
+        samples = parts.setdefault(system, [])
+        if number == len(samples):
+            samples.append([])
+        samples[number].append(row)
+    return {
+        system: [
+            Predictions(predictions.path, rows, () if number else predictions.bad_lines)
+            for number, rows in enumerate(samples)
+        ]
+        for system, samples in parts.items()
+    }
+
+
+def _text_in(row: Prediction, name: str) -> str:
+    value = row.fields.get(name)
+    return "" if value is None else str(value)
 
 
 def with_other_parts(joined: Joined, ids: Container[str], parts: str) -> Joined:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from qabench.adapters.files import evaluate
+from qabench.adapters.files import evaluate_systems
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.containers import prediction_rows
 from qabench.data.predictions import STDIN, Predictions, is_saved_dataset, parse_predictions, some
@@ -73,11 +73,34 @@ def evaluate_predictions(
         intervals, and ``.deviations(score)`` says how a score differs from the official one.
 
     Raises:
-        InputError: an unknown name of a benchmark, config, score or option, or a file that cannot
-            be read.
+        InputError: an unknown name of a benchmark, config, score or option, a file that cannot be
+            read, or one with several systems (see ``by_system``).
         SourceError: the benchmark's data is not available.
         MissingExtra: a score needs a package that is not installed.
     """
+    evaluations = _evaluations_of(
+        name, config, predictions, scores, questions=questions, progress=progress, **options
+    )
+    if len(evaluations) > 1:
+        systems = [each.model for each in evaluations]
+        raise InputError(
+            f"the predictions are of {len(systems)} systems for the same ids ({some(systems)}); give those of one "
+            '"system" at a time, or use `qabench score` or qabench.compare, which score each system'
+        )
+    return evaluations[0]
+
+
+def _evaluations_of(
+    name: str,
+    config: str | None,
+    predictions: str | Path | Sequence[Row] | Predictions,
+    scores: Names = None,
+    *,
+    questions: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[Evaluation]:
+    """Return one evaluation per system. See ``evaluate_predictions``."""
     scorer = benchmark(name)
     groups = scorer.selected_groups(scores)
     values = scorer.checked_options(options)
@@ -85,7 +108,7 @@ def evaluate_predictions(
     if isinstance(predictions, str | Path) and is_log(predictions):
         evaluation = _read_run(predictions, questions, scores, **values)
         _check(evaluation, scorer.name, config)
-        return evaluation
+        return [evaluation]
     reading = {option.name for option in scorer.options if option.method == "read"} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
     samples = None
@@ -99,12 +122,14 @@ def evaluate_predictions(
     if not isinstance(predictions, Predictions):
         predictions = prediction_rows(predictions, scorer.prediction_fields)
         predictions = scorer.read(predictions, **reading_options)
-    evaluation = evaluate(
+    evaluations = evaluate_systems(
         scorer, config, predictions, groups=groups, questions=questions, progress=progress, **values
     )
     if samples:
-        evaluation = _with_harness_facts(evaluation, scorer, samples, config, questions)
-    return _with_scores(evaluation, scores)
+        evaluations = [
+            _with_harness_facts(each, scorer, samples, config, questions) for each in evaluations
+        ]
+    return [_with_scores(each, scores) for each in evaluations]
 
 
 def is_samples(path: Path) -> bool:
@@ -248,7 +273,7 @@ def _read(
             "predictions with their benchmark as the first argument of the command"
         )
     options |= {"questions": questions, "progress": progress}
-    return [evaluate_predictions(benchmark, config, path, scores, **options)]
+    return _evaluations_of(benchmark, config, path, scores, **options)
 
 
 def read_foreign(path: Path) -> list[Evaluation]:
