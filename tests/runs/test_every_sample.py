@@ -1,5 +1,6 @@
 """A score is official if all samples of its log were asked and scored alike, not only the last one."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ from inspect_ai.log import EvalLog
 from scripted_model import edited, run
 from typer.testing import CliRunner
 
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.tasks import felm
 from qabench.cli import app
+from qabench.cli.new import new
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import IRRELEVANT, Field, deviations, merged, parse
@@ -132,3 +135,35 @@ def test_a_run_is_not_resumed_with_another_prompt(
     assert calls == before + 2  # the probe, and the failed question
     assert {record.status for record in done.records} == {"answered"}
     assert not any("differs" in sentence for sentence in sentences(done))
+
+
+def test_results_accept_what_scoring_accepts(mirror: Path, tmp_path: Path) -> None:
+    """Arguments that name the weights are a part of the system, in `score` and for the Hub alike."""
+    arguments = {"config": "math", "prompt": "official"}
+    log = run(felm(**arguments), replies, tmp_path, model_args={"model_path": "/models/small", "revision": "main"})
+    evaluation = read_run(log.location)
+    official = {score.spec.name for score in evaluation.scores().values() if not evaluation.deviations(score)}
+    (report,) = read_reports(Path(log.location))
+    published = {str(entry.notes).partition(",")[0] for entry in entries(report, About())}
+    assert published == official and "recall" in official
+    saved = tmp_path / "report.json"
+    saved.write_text(json.dumps(report))
+    (again,) = read_reports(saved)
+    assert entries(again, About()) == entries(report, About())
+
+
+def test_a_providers_own_limit_is_part_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A custom benchmark is official with a served model and with one in this process, which has a default limit."""
+    new("rivers", tmp_path)
+    monkeypatch.setenv("QABENCH_PATH", str(tmp_path))
+    rivers = benchmark("rivers")
+    served, in_process, limited = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    task = next(iter(rivers.tasks().values()))
+    lines = []
+    for folder, limit, options in ((served, None, {}), (in_process, 2048, {}), (limited, 2048, {"max_tokens": 5})):
+        monkeypatch.setattr("inspect_ai.model.ModelAPI.max_tokens", lambda self, limit=limit: limit)
+        evaluation = read_run(run(task(), lambda messages: "the Seine", folder, **options).location)
+        lines.append((sentences(evaluation), next(iter(evaluation.signatures.values()))))
+    assert lines[0][0] == lines[1][0]
+    assert "|default_max_tokens:2048|" in lines[1][1]
+    assert lines[2][0] - lines[1][0] == {"max tokens: 5 (the official value is not known)"}

@@ -21,6 +21,7 @@ from inspect_ai.solver import Solver, TaskState
 from inspect_ai.util import concurrency
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
+from qabench.benchmarks.base import DEFAULT_LIMIT
 from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import CUTOFF
@@ -200,6 +201,8 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
     ) -> InspectScorer:
         names = texts(groups) or scored.default_groups
         answers = scored.scorer(names, **options)
+        # Without an official limit, the provider's own is a property of the system.
+        default_limit = "max_tokens" if scored.limits_tokens() else DEFAULT_LIMIT
 
         async def score(state: TaskState, target: Target) -> Score:
             answer = answer_of(state)
@@ -208,7 +211,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
             fields, generation = noted["prediction"], {}
             if noted["add_answer"]:
                 fields = fields if answer is None else {**fields, "answer": answer}
-                generation = asked_with()
+                generation = asked_with(default_limit)
             items = [Item(state.metadata["row"], fields or None)]
             async with concurrency("qabench scoring", answers.concurrency):
                 ids = [str(state.sample_id)]

@@ -56,6 +56,10 @@ TEXTS: Mapping[str, Any] = {
 MAPPINGS = ("groups", "groupings", "official", "generation_fields")
 
 
+# The field of signatures for a limit of tokens that only the provider set, unless a benchmark declares ``max_tokens``.
+DEFAULT_LIMIT = "default_max_tokens"
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A protocol by which a model is prompted.
@@ -291,7 +295,8 @@ class Benchmark(Displayed, ABC):
         and the scorer's fields as in ``official``. A field that nobody declares is a deviation.
         """
         loaded = self.load(None)
-        common = dict.fromkeys(("benchmark", "references", "model", "prompt"), IRRELEVANT)
+        irrelevant = ("benchmark", "references", "model", "prompt", DEFAULT_LIMIT)
+        common = dict.fromkeys(irrelevant, IRRELEVANT)
         common |= {
             "config": Field((loaded.config,), absent=True),
             "data": Field((loaded.data,), absent=True),
@@ -302,6 +307,12 @@ class Benchmark(Displayed, ABC):
         return {
             f"{self.name}_{group}": {**common, **self.official.get(group, {})} for group in self.groups
         }
+
+    def limits_tokens(self) -> bool:
+        """Return whether the official values include a limit of tokens per reply, or that there is none."""
+        if type(self).declarations is Benchmark.declarations:
+            return any("max_tokens" in fields for fields in self.official.values())
+        return any("max_tokens" in fields for fields in self.declarations().values())
 
     def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the rows of a config's file, which is one of the dataset's or a user's in its format.

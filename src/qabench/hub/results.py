@@ -39,6 +39,7 @@ from qabench.hub.build import MANIFEST
 from qabench.hub.client import bounded_answers, check_name, hub_errors, require_token
 from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
+from qabench.runs.facts import with_facts_declared
 from qabench.runs.sources import is_log, read_evaluations
 
 Report = Mapping[str, Any]
@@ -140,16 +141,22 @@ def chosen(report: Report, names: Names = None) -> list[str]:
 def deviations_of(report: Report, name: str) -> list[str]:
     """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
 
-    The sentences of the report, and the sentences of the current declarations, because an older
-    report may lack some.
+    The sentences are the report's. A report in a file can be old, so the fields of its signature are
+    compared with today's declarations as well.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])
     spec = scorer.score_spec(name)
     if line := report["signatures"].get(spec.group):
-        declaration = scorer.declaration(signature_name(line))
-        sentences += deviations(line, declaration, spec.needs[0].partition("@")[2])
-    return list(dict.fromkeys(sentences))
+        declaration = with_facts_declared(scorer.declaration(signature_name(line)), parse(line)[1])
+        today = deviations(line, declaration, spec.needs[0].partition("@")[2])
+        # The report can say more of a field, such as which harness ran with it.
+        sentences += [
+            sentence
+            for sentence in today
+            if not any(f"{sentence.partition(':')[0]}:" in said for said in sentences)
+        ]
+    return sentences
 
 
 def entries(report: Report, about: About, scores: Names = None) -> list[EvalResultEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,15 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.records import AGENT
-from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, digest, parse, with_fields
+from qabench.evaluation.signature import (
+    IRRELEVANT,
+    Declaration,
+    Field,
+    asked_field,
+    digest,
+    parse,
+    with_fields,
+)
 from qabench.io.tables import printable
 from qabench.runs.plain import values_of
 from qabench.tasks.facts import (
@@ -79,15 +87,26 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
         happened = {renamed.get(name, name): value for name, value in facts.items()}
         of_model = {} if group in scorer.groups_without_model else happened
         signatures[group] = with_fields(line, **of_model, asked=questions)
-    added = {
-        name: IRRELEVANT if _is_of_system(name) else _ADDED
-        for name in facts
-        if name not in GENERATE_CONFIG
+    declarations = {
+        name: with_facts_declared(fields, facts) for name, fields in evaluation.declarations.items()
     }
-    declarations = {name: {**added, **fields} for name, fields in evaluation.declarations.items()}
     evaluation = replace(evaluation, signatures=signatures, declarations=declarations)
     solver = _solver_of(log, setting)
     return with_solver(evaluation, solver) if solver else evaluation
+
+
+def with_facts_declared(declaration: Declaration, names: Iterable[str]) -> Declaration:
+    """Return a benchmark's declaration with the fields that Inspect's log adds to signatures.
+
+    Args:
+        declaration: the benchmark's own fields, which are kept.
+        names: the fields of the log, or of a signature.
+    """
+    added = {}
+    for name in names:
+        if name not in GENERATE_CONFIG:
+            added[name] = IRRELEVANT if _is_of_system(name) else _ADDED
+    return {**added, **declaration}
 
 
 def _is_of_system(name: str) -> bool:

@@ -59,6 +59,7 @@ from inspect_ai.model import (
     get_model_info,
     set_model_info,
 )
+from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.scorer import SampleScore
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef
@@ -327,14 +328,20 @@ def answered(output: ModelOutput) -> Answered:
     return Answered.of(output.completion, refusal, cut_off=cut_off)
 
 
-def asked_with() -> Json:
+def asked_with(default_limit: str = "max_tokens") -> Json:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
     A user's options override the task's. Empty if the sample has made no call. Lists and dicts are
     replaced by their digests.
+
+    Args:
+        default_limit: the name of a limit of tokens that neither the user nor the task set: some
+            providers, such as ``hf``, always have one.
     """
     calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
+    if "max_tokens" in options and active_generate_config().max_tokens is None:
+        options[default_limit] = options.pop("max_tokens")
     return signed(options, GENERATE_CONFIG)
 
 
