@@ -26,7 +26,7 @@ from qabench.evaluation.score_spec import (
     split_names,
     stems,
 )
-from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
+from qabench.evaluation.scoring import Asking, Messages, Question, Questions, Scorer
 from qabench.evaluation.signature import IRRELEVANT, Field
 from qabench.io.tables import Displayed, Table
 from qabench.loading_scripts import (
@@ -56,6 +56,8 @@ TEXTS: Mapping[str, Any] = {
 MAPPINGS = ("groups", "groupings", "official", "generation_fields")
 
 
+ASKED_ONCE = ("qabench/ask",)  # the solver that asks a model once, with the messages of ``asking``
+UNKNOWN_TEXT = "\0unknown\0"  # in messages that are compared with a log
 # The field of signatures for a limit of tokens that only the provider set, unless a benchmark declares ``max_tokens``.
 DEFAULT_LIMIT = "default_max_tokens"
 
@@ -84,7 +86,7 @@ class Setting:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     requires: str = ""
     without: tuple[str, ...] = ()
-    solver: tuple[str, ...] = ("qabench/ask",)
+    solver: tuple[str, ...] = ASKED_ONCE
     prompt: str = ""
 
 
@@ -444,6 +446,34 @@ class Benchmark(Displayed, ABC):
         if find_spec("inspect_ai") is None:
             raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"')
         return self.tasks()[setting.task]
+
+    def first_messages(
+        self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
+    ) -> Callable[[Row, Record], Sequence[Messages]] | None:
+        """Return how the first messages of a setting are rendered again, to compare a log with them.
+
+        The function takes a row and the record of its answer, and returns the messages that may
+        have been sent first, with ``UNKNOWN_TEXT`` for a text that only the run knew, such as pages.
+        None if they cannot be rendered. By default, these are the messages of ``asking`` where the
+        model is asked once with them.
+
+        Args:
+            setting: the setting.
+            arguments: the task's arguments in the log.
+            prompt: the prompt in the log's signatures, such as "official-0123456789ab".
+
+        Raises:
+            SourceError: the authors' prompts are not available here.
+        """
+        if setting.solver != ASKED_ONCE:
+            return None
+        given = {"prompt": setting.prompt} if setting.prompt else {}
+        asking = self.asking(**setting.arguments, **given)
+        return lambda row, record: [asking.messages(row)]
+
+    def scored_replies(self, record: Record) -> list[str]:
+        """Return the replies that are scored, if they are the texts of the model's messages, else []."""
+        return []
 
     def conditions_of_model(
         self, setting: Setting, arguments: Mapping[str, Any], model: Any

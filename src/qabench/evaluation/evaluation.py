@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -265,6 +266,8 @@ class Evaluation(Displayed):
 
     def _asked_deviations(self, group: str) -> list[str]:
         sentences = asked_part(len({record.id for record in self.records}), self.available)
+        if missing := self.expected - len(self.records):
+            sentences.append(f"{missing} of {self.expected} answers are missing")
         if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
             sentences.append(f"each question was asked {epochs} times")
         for status in () if self.failures_official else (FAILED, MISSING):
@@ -286,7 +289,19 @@ class Evaluation(Displayed):
 
     def signed(self, declared: Mapping[str, Field], **fields: object) -> Evaluation:
         """Return the evaluation with further fields in all signatures, and what is official of them."""
-        lines = {group: with_fields(line, **fields) for group, line in self.signatures.items()}
+        return self.signed_groups(list(self.signatures), declared, **fields)
+
+    def signed_groups(
+        self, groups: Sequence[str], declared: Mapping[str, Field], **fields: object
+    ) -> Evaluation:
+        """Return the evaluation with further fields in the signatures of some groups, and what is official of them.
+
+        A text that is not a signature stays as it is, which is a deviation.
+        """
+        lines = dict(self.signatures)
+        for group in groups:
+            with suppress(InputError):
+                lines[group] = with_fields(lines[group], **fields)
         declarations = {name: {**own, **declared} for name, own in self.declarations.items()}
         return replace(self, signatures=lines, declarations=declarations)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,13 @@ from qabench.evaluation.signature import (
     Field,
     asked_field,
     digest,
+    is_mixed,
     parse,
+    signature_name,
     with_fields,
 )
 from qabench.io.tables import printable
+from qabench.runs.asked import with_asked_texts, with_edited_answers
 from qabench.runs.plain import values_of
 from qabench.tasks.facts import (
     EVAL_CONFIG,
@@ -32,11 +36,13 @@ from qabench.tasks.facts import (
     signed,
 )
 
+ASKED_WITH = "asked_with"  # in the metadata of a task: fields of signatures
 NO_MODEL = "none/none"  # Inspect's name where a solver answers
 MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
 LONGEST = 80  # characters of an argument's text in a signature
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 _ADDED = Field((), "{name}: {value}, which the setting does not have", absent=True)
+_ARGUMENTS, _ORIGINS = ("prompt", "protocol"), ("official", "qabench")
 # fields of the metadata that signatures also have
 _REQUIRED = ("benchmark", "config", "setting", "data")
 
@@ -83,6 +89,7 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
             signatures[group] = line
             continue
         _check_metadata(log, fields, evaluation.path)
+        _check_arguments(log, fields, evaluation.path)
         renamed = {option: name for name, option in scorer.generation_fields.items() if name in fields}
         happened = {renamed.get(name, name): value for name, value in facts.items()}
         of_model = {} if group in scorer.groups_without_model else happened
@@ -91,8 +98,28 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
         name: with_facts_declared(fields, facts) for name, fields in evaluation.declarations.items()
     }
     evaluation = replace(evaluation, signatures=signatures, declarations=declarations)
-    solver = _solver_of(log, setting)
-    return with_solver(evaluation, solver) if solver else evaluation
+    if solver := _solver_of(log, setting):
+        return with_solver(evaluation, solver)
+    evaluation = _requiring_run_fields(evaluation, scorer, log)
+    return with_edited_answers(with_asked_texts(evaluation, setting, log.eval.task_args))
+
+
+def _requiring_run_fields(evaluation: Evaluation, scorer: Benchmark, log: Any) -> Evaluation:
+    """Return the evaluation of a run, whose signatures must have how it asked: only files may lack these fields."""
+    asked_with = log.metadata.get(ASKED_WITH)
+    required = {"prompt", *(asked_with if isinstance(asked_with, dict) else ())}
+    declarations = dict(evaluation.declarations)
+    for group, line in evaluation.signatures.items():
+        if group in scorer.groups_without_model:
+            continue
+        with suppress(InputError):
+            name = signature_name(line)
+            fields = dict(declarations.get(name, {}))
+            for field in required & fields.keys():
+                if fields[field].official is not None:
+                    fields[field] = replace(fields[field], absent=False)
+            declarations[name] = fields
+    return replace(evaluation, declarations=declarations)
 
 
 def with_facts_declared(declaration: Declaration, names: Iterable[str]) -> Declaration:
@@ -142,9 +169,22 @@ def _check_metadata(log: Any, fields: Mapping[str, str], path: str) -> None:
             raise _contradiction(path, name, log.metadata[name], fields[name])
 
 
+def _check_arguments(log: Any, fields: Mapping[str, str], path: str) -> None:
+    """Raise InputError if the task or its solvers were called with another prompt or protocol than they signed."""
+    calls = [log.eval.task_args, *(step.params for step in log.plan.steps)]
+    for arguments in calls:
+        for name in _ARGUMENTS:
+            value = (arguments or {}).get(name)
+            signed_value = fields.get(name)
+            if not isinstance(value, str) or value not in _ORIGINS or signed_value is None:
+                continue
+            if not is_mixed(signed_value) and signed_value.partition("-")[0] != value:
+                raise _contradiction(path, f"argument {name}", value, signed_value)
+
+
 def _contradiction(path: str, name: str, of_metadata: str, of_run: str) -> InputError:
     return InputError(
-        f"{path} contradicts itself: its metadata has the {name} {printable(str(of_metadata))!r}, its run "
+        f"{path} contradicts itself: it has the {name} {printable(str(of_metadata))!r}, its run "
         f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"
     )
 

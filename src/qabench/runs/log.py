@@ -22,7 +22,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import column_names
-from qabench.evaluation.signature import ASKED, VERSION, merged, parse, signature
+from qabench.evaluation.signature import ASKED, VERSION, Field, merged, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
@@ -42,6 +42,8 @@ _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
 START = re.compile(rb'\s*\{\s*"(version|status|eval)"\s*:')
 FIRST_BYTES = 4096
 STOPPED = "the run was stopped before the answer"
+INVALIDATED = "invalidated"  # in the detail of a record: by somebody who used Inspect's command for it
+_INVALIDATED = Field((), "{value} in Inspect's log were invalidated", absent=True)
 UNSTATED, NONE = "unstated", "none"
 T = TypeVar("T")
 TOLERANCE = 1e-9  # versions of libraries differ in the last digits
@@ -245,7 +247,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
             lines.setdefault(group, []).append((line, is_complete))
     signatures = dict(about.get("signatures") or {})  # of the run as a whole
     signatures |= {group: merged(of_group) for group, of_group in lines.items()}
-    return Evaluation(
+    evaluation = Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),
         config=about["config"],
@@ -263,6 +265,11 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         arguments=log.eval.task_args | values_of(log.plan.config) | local,
         **benchmark(about["benchmark"]).scoring(),
     )
+    invalidated = sum(record.detail.get(INVALIDATED, False) for record in records)
+    if invalidated or log.invalidated:
+        said = f"{invalidated} answers" if invalidated else "the log"
+        return evaluation.signed({INVALIDATED: _INVALIDATED}, invalidated=said)
+    return evaluation
 
 
 def _keys(log: Any) -> list[tuple[str, int]]:
@@ -302,6 +309,8 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
         for name, number in (score.value if isinstance(score.value, dict) else {}).items():
             if isinstance(number, int | float) and isfinite(number):
                 values[name] = float(number)
+    if sample.invalidation is not None:
+        detail[INVALIDATED] = True
     answer = scores[0].answer if scores else sample.output.completion
     record = _record(sample, answer)
     replies = metadata.get("replies", {})

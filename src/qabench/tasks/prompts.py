@@ -10,7 +10,7 @@ import ast
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -144,6 +144,25 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
             raise
         return QABENCH
     return OFFICIAL
+
+
+def origin_of(label: str | None, arguments: Mapping[str, Any]) -> str:
+    """Return the ``prompt`` argument with which a prompt in a signature is read again.
+
+    Args:
+        label: the prompt in the signature, such as "official-0123456789ab", or None if there is none.
+        arguments: the task's arguments, which name a file of prompts.
+    """
+    origin = (label or "").rpartition("-")[0]
+    if origin in (OFFICIAL, QABENCH):
+        return origin
+    return str(arguments.get("prompt") or AUTO)
+
+
+def check_label(label: str | None, labels: Sequence[str]) -> None:
+    """Raise InputError if the prompt in a signature is none of those that this version renders."""
+    if label is not None and label not in labels:
+        raise InputError(f"the prompt {label} is not known here: this version has {', '.join(labels)}")
 
 
 def chosen_protocol(protocol: str, prompt: str) -> str:

@@ -8,7 +8,7 @@ from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
+from qabench.benchmarks.base import UNKNOWN_TEXT, Benchmark, Leaderboards, Need, Option, Setting
 from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.scorer import ExpertqaScorer
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.scoring import Questions
+    from qabench.evaluation.scoring import Messages, Questions
     from qabench.evaluation.signature import Declaration
 
 PUNKT = "tokenizers/punkt_tab"  # splits sentences of long evidence and of claims
@@ -338,6 +338,23 @@ class ExpertQABenchmark(Benchmark):
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's split, and how claims without a label are treated in runs."""
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
+
+    def first_messages(
+        self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
+    ) -> Callable[[Row, Record], Sequence[Messages]]:
+        """Return how the first message is rendered: passages that the model was given are not known."""
+        from qabench.benchmarks.expertqa.answers import prompt_text
+        from qabench.tasks.prompts import check_label, origin_of
+
+        template = prompt_text(setting.name, origin_of(prompt, arguments))
+        check_label(prompt, [template.label])
+
+        def render(row: Row, record: Record) -> Sequence[Messages]:
+            values = {"question": row["question"], "field": row["field"] or ""}
+            values |= {"context": UNKNOWN_TEXT, "passages": UNKNOWN_TEXT}
+            return [template.messages(**{name: values[name] for name in template.fields()})]
+
+        return render
 
     def prediction(self, record: Record) -> Json:
         """Return the answer.

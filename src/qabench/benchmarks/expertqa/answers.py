@@ -5,7 +5,7 @@ Passages come from a corpus, or from pages of the web.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -173,10 +173,7 @@ def answering(
     options = options or Options()
     if options.k < 1:
         raise InputError(f"k is {options.k}; it must be at least 1")
-    file, official_prompt, own_prompt = {
-        "retrieve-read": (prompts.READ_CORPUS, prompts.corpus_prompt, prompts.OWN_READ),
-        "retrieve-read-web": (prompts.READ_WEB, prompts.web_prompt, prompts.OWN_READ),
-    }.get(method, (prompts.CLOSED, prompts.closed_prompt, prompts.OWN_CLOSED))
+    file, _, _ = _prompts_of(method)
     chosen = chosen_prompt("expertqa", prompt, file)
     if chosen == OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
         if prompt == OFFICIAL:
@@ -184,9 +181,29 @@ def answering(
                 "the authors' prompt needs the expert's field, which the questions of this config lack"
             )
         chosen = QABENCH
-    text = official_prompt() if chosen == OFFICIAL else own_prompt
+    text = prompt_text(method, chosen)
     how = Answering(method, text, chosen_protocol(protocol, chosen), None, options.k)
     return how if method == "closed" else replace(how, evidence=_evidence(how, options))
+
+
+def prompt_text(method: str, prompt: str) -> Prompt:
+    """Return the prompt of a method, for a ``prompt`` argument.
+
+    Raises SourceUnavailable for "official" if the authors' file is not available.
+    """
+    file, official_prompt, own_prompt = _prompts_of(method)
+    if chosen_prompt("expertqa", prompt, file) == OFFICIAL:
+        return official_prompt()
+    return own_prompt
+
+
+def _prompts_of(method: str) -> tuple[str, Callable[[], Prompt], Prompt]:
+    """Return the authors' file with the prompt of a method, how it is read, and this project's prompt."""
+    if method == "retrieve-read":
+        return prompts.READ_CORPUS, prompts.corpus_prompt, prompts.OWN_READ
+    if method == "retrieve-read-web":
+        return prompts.READ_WEB, prompts.web_prompt, prompts.OWN_READ
+    return prompts.CLOSED, prompts.closed_prompt, prompts.OWN_CLOSED
 
 
 def _evidence(how: Answering, options: Options) -> Evidence:

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of, type_name
-from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
+from qabench.benchmarks.base import UNKNOWN_TEXT, Benchmark, Leaderboards, Need, Option, Setting
 from qabench.data.predictions import parse_predictions, parse_run, read_bytes, read_predictions, some
 from qabench.data.rows import Json, Row
 from qabench.errors import DataError, InputError, SourceError
 from qabench.evaluation.score_spec import ScoreSpec, mean_in_order
-from qabench.evaluation.scoring import Question, Questions
+from qabench.evaluation.scoring import Messages, Question, Questions
 from qabench.loading_scripts import dataset_table
 
 if TYPE_CHECKING:
@@ -345,6 +345,39 @@ class FanOutQABenchmark(Benchmark):
         return self.prediction(record) | {
             "answer": UNANSWERED if record.answer is None else record.answer
         }
+
+    def first_messages(
+        self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
+    ) -> Callable[[Row, Record], Sequence[Messages]]:
+        """Return how the first message is rendered: pages of the evidence are not known."""
+        from qabench.benchmarks.fanoutqa import prompts
+        from qabench.tasks.prompts import check_label, origin_of
+
+        origin = origin_of(prompt, arguments)
+        if setting.name == "closed-book":
+            candidates = [prompts.closed_book(origin)]
+        elif setting.name == "open-book":
+            strings = prompts.open_book(origin)
+            candidates = [strings.tools, strings.tools_gpt_35, strings.text]
+        else:
+            candidates = [prompts.evidence_provided(origin)[0]]
+        check_label(prompt, [candidate.label for candidate in candidates])
+        if prompt:
+            candidates = [candidate for candidate in candidates if candidate.label == prompt]
+
+        def render(row: Row, record: Record) -> Sequence[Messages]:
+            values = {"question": row["question"], "documents": UNKNOWN_TEXT}
+            messages = []
+            for candidate in candidates:
+                needed = {name: values[name] for name in candidate.fields()}
+                messages.append(candidate.messages(**needed))
+            return messages
+
+        return render
+
+    def scored_replies(self, record: Record) -> list[str]:
+        """Return the answer."""
+        return [] if record.answer is None else [record.answer]
 
     def conditions_of_model(
         self, setting: Setting, arguments: Mapping[str, Any], model: Any

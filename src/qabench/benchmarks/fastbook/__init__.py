@@ -13,7 +13,7 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.records import MISSING
 from qabench.evaluation.score_spec import ScoreSpec
-from qabench.evaluation.scoring import Question, Questions
+from qabench.evaluation.scoring import Messages, Question, Questions
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fastbook.scorer import FastbookScorer
@@ -174,6 +174,22 @@ class FastbookBenchmark(Benchmark):
         # An empty list means that nothing was retrieved, which scores 0. No list means no retrieval.
         retrieved = "passages" in record.detail and record.status_of("retrieval") != MISSING
         return {"answer": record.answer} | ({"passages": passages} if retrieved else {})
+
+    def first_messages(
+        self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
+    ) -> Callable[[Row, Record], Sequence[Messages]]:
+        """Return how the message is rendered, with the passages in the record."""
+        from qabench.benchmarks.fastbook.prompt import messages
+
+        def render(row: Row, record: Record) -> Sequence[Messages]:
+            texts = [passage["text"] for passage in record.detail.get("passages") or ()]
+            return [messages(texts[: arguments.get("k") or None], row["question_text"])]
+
+        return render
+
+    def scored_replies(self, record: Record) -> list[str]:
+        """Return the answer."""
+        return [] if record.answer is None else [record.answer]
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

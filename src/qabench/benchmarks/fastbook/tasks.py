@@ -11,28 +11,15 @@ from inspect_ai import Task, task
 from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, select
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.answer_components import longest_passage
+from qabench.benchmarks.fastbook.prompt import PROMPT, messages
 from qabench.benchmarks.fastbook.retrieval import Retrieval, retrieve
 from qabench.data.rows import Row
 from qabench.evaluation.scoring import Messages
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 
 FASTBOOK = benchmark("fastbook")
 fastbook_scorer = inspect_scorer(FASTBOOK)
 
 ANSWER_TOKENS = 500
-PROMPT = Prompt(
-    "qabench",
-    f"""Answer the question with the following passages of a textbook, in full sentences. Answer everything that was
-asked, and nothing else. If the passages do not contain the answer, say so.
-
-<passages>
-{{passages}}
-</passages>
-
-{DATA_NOT_INSTRUCTIONS}
-
-Question: {{question}}""",
-)
 
 
 @task
@@ -99,8 +86,7 @@ class AskWithPassages:
     def messages(self, row: Row) -> Messages:
         """Return the prompt with the passages, numbered from 1."""
         passages = self.retrieval.predicted[row["id"]]["passages"]
-        shown = "\n\n".join(f"[{rank}]\n{text}" for rank, text in enumerate(passages, start=1))
-        return PROMPT.messages(passages=shown or "(none)", question=row["question_text"])
+        return messages(passages, row["question_text"])
 
     def fields(self) -> dict[str, object]:
         """Return the fields of signatures for the retrieval and the prompt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setti
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
 from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
-from qabench.evaluation.scoring import Question, Questions
+from qabench.evaluation.scoring import Messages, Question, Questions
 
 if TYPE_CHECKING:
     from qabench.benchmarks.felm.method import FelmMethod
@@ -216,6 +217,31 @@ class Felm(Benchmark):
             replies = ["" if reply is None else reply for reply in replies]
         claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
         return {"reply": replies[0] if len(replies) == 1 else replies} | claims
+
+    def first_messages(
+        self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
+    ) -> Callable[[Row, Record], Sequence[Messages]]:
+        """Return how the messages that ask for verdicts, or first for claims, are rendered."""
+        from qabench.tasks.prompts import check_label, origin_of
+
+        names = ("method", "claims", "num_cons", "official_quirks", "reply_format")
+        options = {name: arguments[name] for name in names if name in arguments}
+        with warnings.catch_warnings(action="ignore"):  # the run has already warned of its prompts
+            asking = self.asking(
+                **{**setting.arguments, **options, "prompt": origin_of(prompt, arguments)}
+            )
+        check_label(prompt, [asking.prompts.label])
+
+        def render(row: Row, record: Record) -> Sequence[Messages]:
+            if asking.by_claims(row):
+                return [asking.extraction_messages(row)]
+            return [asking.messages(row)]
+
+        return render
+
+    def scored_replies(self, record: Record) -> list[str]:
+        """Return the replies, of which cot-cons has several."""
+        return [reply for reply in record.detail.get("replies") or () if reply is not None]
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

@@ -30,6 +30,11 @@ def signatures(fields: Mapping[str, object]) -> dict[str, str]:
     }
 
 
+def names_vicuna(model: str) -> bool:
+    """Return whether a model's name, without its organization and provider, begins with "vicuna"."""
+    return model.lower().rpartition("/")[2].startswith("vicuna")
+
+
 def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:
     """Return the field ``system``: an evaluator whose replies the authors' script reads in another format, or None.
 
@@ -38,12 +43,12 @@ def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> 
     """
     if sampled or reply_format not in REPLY_FORMATS:
         return None
-    is_vicuna = "vicuna" in (evaluator or "").lower()
+    is_vicuna = names_vicuna(evaluator or "")
     return None if is_vicuna == (reply_format == "vicuna") else evaluator or NOT_NAMED
 
 
 def _misread_sentence(value: str) -> str:
-    if "vicuna" in value.lower():
+    if names_vicuna(value):
         return f'the replies of {value} are read after "Answer: "; the authors read ids anywhere in Vicuna\'s replies'
     if value == NOT_NAMED:
         return "the replies are read as Vicuna's, but the evaluator is not named (evaluator=vicuna-33b names it)"

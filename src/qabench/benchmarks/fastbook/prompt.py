@@ -1,0 +1,28 @@
+"""The prompt with retrieved passages. The benchmark's author ran no model, so it is this project's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qabench.evaluation.scoring import Messages
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
+
+PROMPT = Prompt(
+    "qabench",
+    f"""Answer the question with the following passages of a textbook, in full sentences. Answer everything that was
+asked, and nothing else. If the passages do not contain the answer, say so.
+
+<passages>
+{{passages}}
+</passages>
+
+{DATA_NOT_INSTRUCTIONS}
+
+Question: {{question}}""",
+)
+
+
+def messages(passages: Sequence[str], question: str) -> Messages:
+    """Return the prompt with the passages, numbered from 1."""
+    shown = "\n\n".join(f"[{rank}]\n{text}" for rank, text in enumerate(passages, start=1))
+    return PROMPT.messages(passages=shown or "(none)", question=question)
