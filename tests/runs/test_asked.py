@@ -148,7 +148,7 @@ def test_arguments_that_contradict_the_signature_are_refused(log: Path, tmp_path
         else:
             content.plan.steps[0].params["prompt"] = "official"
 
-    with pytest.raises(InputError, match="contradicts itself: it has the argument prompt 'official'"):
+    with pytest.raises(InputError, match="contradicts itself: its call has the argument prompt 'official'"):
         read_run(edited(log, tmp_path, claim_official))
 
 

@@ -102,7 +102,7 @@ def test_all_routes_say_that_prompts_differ(two_prompts: Path, tmp_path: Path) -
     (entry, *_) = entries(report, About(allow_unofficial=True))
     assert said in str(entry.notes)
     other = run(felm(config="sample", prompt="qabench"), lambda messages: "Answer: 1", tmp_path / "other")
-    compared = CliRunner().invoke(app, ["compare", str(two_prompts), other.location, "--json"])
+    compared = CliRunner().invoke(app, ["compare", str(two_prompts), other.location, "--scores", "recall", "--json"])
     assert compared.exit_code == 0 and "differs between the answers" in compared.output
     done = CliRunner().invoke(app, ["report", str(two_prompts), "-o", str(tmp_path / "report")])
     assert done.exit_code == 0, done.exception

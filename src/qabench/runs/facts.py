@@ -179,12 +179,14 @@ def _check_arguments(log: Any, fields: Mapping[str, str], path: str) -> None:
             if not isinstance(value, str) or value not in _ORIGINS or signed_value is None:
                 continue
             if not is_mixed(signed_value) and signed_value.partition("-")[0] != value:
-                raise _contradiction(path, f"argument {name}", value, signed_value)
+                raise _contradiction(path, f"argument {name}", value, signed_value, "call")
 
 
-def _contradiction(path: str, name: str, of_metadata: str, of_run: str) -> InputError:
+def _contradiction(
+    path: str, name: str, of_metadata: str, of_run: str, where: str = "metadata"
+) -> InputError:
     return InputError(
-        f"{path} contradicts itself: it has the {name} {printable(str(of_metadata))!r}, its run "
+        f"{path} contradicts itself: its {where} has the {name} {printable(str(of_metadata))!r}, its run "
         f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"
     )
 
