@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import qabench
@@ -14,6 +15,7 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.comparison import Comparison, compare
 from qabench.evaluation.records import scores_of
+from qabench.io.tables import Table
 from qabench.loading_scripts import FOLDER
 from qabench.report.analysis import finding, sections_of
 
@@ -233,3 +235,41 @@ def test_replies_to_other_domains_are_not_unknown(mirror: Path, tmp_path: Path) 
     problems = qabench.evaluate_predictions("felm", "wk", tmp_path / "all.jsonl").problems
     assert problems[0].startswith("predictions for questions of other domains: 663 (")
     assert problems[1].startswith("predictions for unknown questions: 1 (")
+
+
+def printed_at(width: int, table: Table) -> list[str]:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(table, soft_wrap=True)
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def test_tables_of_groups_are_legible_at_80_columns() -> None:
+    rows = []
+    for question in benchmark("expertqa").load("sample", None).rows:
+        claims = question.row["answers"][0]["claims"]
+        labeled = [{"claim": each["claim_string"], "evidence": each["evidence"], "label": "Y"} for each in claims]
+        rows.append({"id": question.id, "claims": labeled})
+    evaluation = qabench.evaluate_predictions("expertqa", "sample", rows)
+    by_system = evaluation.group_table("system", "By system", True)
+    lines = printed_at(80, by_system)
+    assert max(map(len, lines)) <= 80
+    # Each score has its name above its systems, once, in the order of the table of all scores.
+    names = [line for line in lines if line.startswith(("autoais", "evidence", "abstains"))]
+    assert names == [name for name in evaluation.scores() if name.startswith(("autoais", "evidence", "abstains"))]
+    assert sum(line.startswith("post_hoc_sphere_gpt4  ") for line in lines) == len(names)
+    assert all(len(line.split("  ")) > 3 for line in lines if line.startswith("post_hoc_sphere_gpt4"))
+    # What fits stays one table, and a long name is broken after a dot.
+    assert printed_at(200, by_system)[2].startswith("autoais_macro   ")
+    wide = Table("t", ["score", "value"], [["autoais_agreement.not_complete.precision", "0.5000"]])
+    assert printed_at(40, wide)[2:] == ["autoais_agreement.not_complete.  0.5000", "precision"]
+
+
+def test_scores_of_lfqa_by_field(mirror: Path) -> None:
+    questions = benchmark("expertqa").load("lfqa_random", None).rows
+    rows = [{"id": question.id, "answer": question.reference} for question in questions]
+    evaluation = qabench.evaluate_predictions("expertqa", "lfqa_random", rows, scores=["rouge"])
+    fields = evaluation.by_group("field")
+    assert sum(map(len, fields.values())) == 219 and len(fields["Law"]) == 14
+    assert evaluation.scores_by_group("field")["Law"]["rouge1"].value == 1
+    assert "question type" in evaluation.groupings()

@@ -405,7 +405,10 @@ class Evaluation(Displayed):
     def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
         """Return the scores of each group of a grouping, such as "category", one row per score and group."""
         groups = self.scores_by_group(grouping)
-        scores = {name: score for group in groups.values() for name, score in group.items()}
+        by_name = {name: score for group in groups.values() for name, score in group.items()}
+        # A score that is undefined in the first group keeps its place.
+        in_order = [spec.name for spec in present(self.score_specs, column_names(self.records))]
+        scores = {name: by_name[name] for name in in_order if name in by_name}
         rows: list[list[Any]] = []
         for name in _shown(scores, all_scores):
             for group, records in self.by_group(grouping).items():

@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
+from itertools import groupby
 from typing import Any, TextIO
 from urllib.parse import quote
 
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
 NUMBER_STARTS = "0123456789+-."
+BETWEEN_COLUMNS = 2  # spaces in a terminal
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 # also an interval, such as "-0.2 to 0.1"
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")
@@ -277,21 +279,33 @@ class Table:
         return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        """Yield the table for rich, which wraps what does not fit."""
-        from rich.table import Table as RichTable
+        """Yield the table for rich, which wraps what does not fit.
+
+        If it does not fit, and rows have the same name, such as one row per score and group, the name
+        becomes a line above its rows.
+        """
+        from rich.cells import cell_len
         from rich.text import Text
 
         rows = [
             [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row] for row in self.rows
         ]
-        grid: Any = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for name, side in zip(self.columns, self._alignment(), strict=True):
-            grid.add_column(Text(_shown(name)), justify=side, overflow="fold")
-        for row in rows:
-            grid.add_row(*map(Text, row))
+        columns = list(map(_shown, self.columns))
+        widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+        sides = self._alignment()
         yield Text(_shown(self.title), style="bold")
-        if rows:
-            yield grid
+        rest = sum(widths[1:]) + BETWEEN_COLUMNS * (len(widths) - 1)
+        is_wide = widths[0] + rest > options.max_width
+        if is_wide and len({row[0] for row in rows}) < len(rows):
+            fits = rest <= options.max_width
+            for name, own in groupby(rows, key=lambda row: row[0]):
+                yield Text(name, style="bold")
+                unnamed = [row[1:] for row in own]
+                yield _grid(columns[1:], unnamed, ["left", *sides[2:]], widths[1:] if fits else None)
+        elif rows:
+            if is_wide:
+                rows = [[_broken(row[0], options.max_width - rest), *row[1:]] for row in rows]
+            yield _grid(columns, rows, sides)
         yield from (Text(f"  {_shown(note)}", style="dim") for note in self.notes)
 
     def _tabulated(
@@ -311,6 +325,36 @@ class Table:
             starts = [str(cell)[:1] for cell in column if cell is not None]
             sides.append("right" if all(start in NUMBER_STARTS for start in starts) else "left")
         return ["left", *sides[1:]]
+
+
+def _grid(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    sides: Sequence[str],
+    widths: Sequence[int] | None = None,
+) -> Any:
+    """Return a table of rich. With the widths of its columns, it is aligned to those above it."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid: Any = RichTable(
+        box=None, pad_edge=False, padding=(0, BETWEEN_COLUMNS, 0, 0), header_style="dim"
+    )
+    for name, side, width in zip(columns, sides, widths or [None] * len(columns), strict=True):
+        grid.add_column(Text(name), justify=side, overflow="fold", min_width=width)
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _broken(name: str, width: int) -> str:
+    """Return a name such as "a.b.c", with line breaks after dots where it is longer than the width."""
+    lines = [""]
+    for part in re.findall(r"[^.]*\.|[^.]+", name):
+        if lines[-1] and len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 class Displayed:

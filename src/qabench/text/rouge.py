@@ -7,12 +7,13 @@ Source: Lin, ROUGE, 2004. Google's ``rouge_score`` with the Porter stemmer, call
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs, text_of
+from qabench.data.predictions import some
 from qabench.io.environment import package_version
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
@@ -20,6 +21,7 @@ PARTS = {"precision": "precision", "recall": "recall", "fscore": "fmeasure"}
 """Part of a score -> its name in ``rouge_score``."""
 COLUMNS = tuple(f"{kind}.{part}" for kind in ROUGE_TYPES for part in PARTS)
 SURROGATE = re.compile("[\ud800-\udfff]")
+WORD_CHARACTER = re.compile("[a-z0-9]")  # every other character separates words for ``rouge_score``
 
 
 def by_type(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
@@ -67,6 +69,30 @@ def score_pairs(
     # Rust strings cannot contain lone surrogates. For ROUGE they separate words, as spaces do.
     columns = ([SURROGATE.sub(" ", text) for text in column] for column in (targets, texts))
     return list(map(scorer.score, *columns))
+
+
+def has_no_words(text: str) -> bool:
+    """Tell whether ROUGE is 0 by its tokenizer: the text is not blank, and has none of a-z and 0-9 in lowercase."""
+    return bool(text.strip()) and WORD_CHARACTER.search(text.lower()) is None
+
+
+def wordless_problems(
+    ids: Sequence[str], answers: Iterable[Any], references: Iterable[Any]
+) -> list[str]:
+    """Count the texts, such as Japanese ones, that ROUGE finds no words in, with the ids of their questions.
+
+    Both sides are strings, or what ``qabench.answers.text_of`` reads. None is no text.
+    """
+    sentences = []
+    for kind, texts in (("answers", answers), ("reference answers", references)):
+        named = zip(ids, texts, strict=True)
+        wordless = [id for id, text in named if text is not None and has_no_words(text_of(text))]
+        if wordless:
+            sentences.append(
+                f"{kind} in which ROUGE finds no words, because its tokenizer reads only a-z and 0-9; "
+                f"they score 0: {len(wordless)} ({some(wordless)})"
+            )
+    return sentences
 
 
 def backend() -> str:

@@ -59,27 +59,26 @@ def _questions(path: Path, config: str | None) -> list[Question]:
 
 def _question(row: Json) -> Question:
     reference, groups = _reference(row), {}
-    if metadata := row.get("metadata"):
-        field = metadata["field"]
-        groups = {"field": [field], "question type": metadata["question_type"]}
-    else:
-        field = _fields().get(row["question"])
+    # The lfqa configs have no metadata: it is that of the same question in the config questions.
+    metadata = row.get("metadata") or _metadata().get(row["question"])
+    if metadata:
+        groups = {"field": [metadata["field"]], "question type": metadata["question_type"]}
     if answers := row.get("answers"):
         groups["system"] = [answer["system"] for answer in answers]
-    row |= {"field": field, "reference": reference}
+    row |= {"field": metadata["field"] if metadata else None, "reference": reference}
     return Question(row["id"], row["question"], reference or "", groups, row)
 
 
 @cache
-def _fields() -> dict[str, str]:
-    """Return question -> field in the config questions.
+def _metadata() -> dict[str, Json]:
+    """Return question -> metadata in the config questions.
 
     Empty if its file is not available.
     """
     ((path,),) = dataset_table("expertqa").config("questions").splits.values()
     try:
         rows = map(parse_question, read_json_lines(open_path("expertqa", path)))
-        return {row["question"]: row["metadata"]["field"] for row in rows}
+        return {row["question"]: row["metadata"] for row in rows}
     except SourceUnavailable:
         return {}
 

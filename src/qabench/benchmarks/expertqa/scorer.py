@@ -42,7 +42,7 @@ from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
-from qabench.text.rouge import backend_version
+from qabench.text.rouge import backend_version, wordless_problems
 
 ROUGE, AUTOAIS, FACT_SCORE = "rouge", "autoais", "fact_score"
 AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agreement"
@@ -143,6 +143,8 @@ class ExpertqaScorer(Scorer):
         if FACT_SCORE in groups:
             _score_facts(read)
         self.problems = _unlabeled(read, self.unlabeled)
+        if ROUGE in groups:
+            self.problems += _wordless(read)
         return [item.outcome() for item in read]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
@@ -307,6 +309,13 @@ def _score_rouge(items: Sequence[ReadItem]) -> None:
     result = lfqa_rouge(references, [item.answer for item in scored])
     for item, scores in zip(scored, result["per_question"], strict=True):
         item.scores |= scores
+
+
+def _wordless(items: Sequence[ReadItem]) -> list[str]:
+    scored = [item for item in items if item.row["reference"] is not None]
+    ids = [str(item.row["id"]) for item in scored]
+    answers = [item.answer for item in scored]
+    return wordless_problems(ids, answers, [item.row["reference"] for item in scored])
 
 
 def _score_facts(items: Sequence[ReadItem]) -> None:

@@ -129,6 +129,8 @@ class FanOutQAScorer(Scorer):
                     columns[i]["evidence.precision"] = score.precision
                 details[i] |= {"evidence_read": list(pages[i] or []), "evidence_missing": missing}
         self.problems = _problems(items, answers, columns, details, judged)
+        if self.rouge:
+            self.problems += self._wordless(items, references, answers)
         return [
             _outcome(*parts, judged=judged)
             for parts in zip(usable, columns, details, unusable, strict=True)
@@ -152,6 +154,14 @@ class FanOutQAScorer(Scorer):
         if self._with_evidence(items):
             signed["evidence"] = {"k": self.evidence_k}
         return {group: signature(f"fanout_{group}", **shared, **own) for group, own in signed.items()}
+
+    @staticmethod
+    def _wordless(items: Sequence[Item], references: Sequence[Any], answers: Sequence[Any]) -> list[str]:
+        from qabench.text.rouge import wordless_problems
+
+        ids = [str(item.row.get("id")) for item in items]
+        answered = [None if answer is UNANSWERED else answer for answer in answers]
+        return wordless_problems(ids, answered, references)
 
     def _with_evidence(self, items: Sequence[Item]) -> bool:
         return self.evidence and any("pages" in (item.fields or {}) for item in items)

@@ -19,7 +19,7 @@ from qabench.evaluation.records import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
 from qabench.stats import mean_interval
-from qabench.text.rouge import backend_version, rouge
+from qabench.text.rouge import backend_version, rouge, wordless_problems
 
 # The fields of signatures that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
@@ -31,7 +31,7 @@ NEEDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class FastbookScorer(Scorer):
     """Scores the passages retrieved for a question, and the answer of a model.
 
@@ -81,7 +81,10 @@ class FastbookScorer(Scorer):
             ]
         if "rouge" in self.groups:
             texts = [item.row["gold_standard_answer"] for item in items]
-            measures = rouge(texts, [each.get("answer") or "" for each in predictions])
+            answers = [each.get("answer") or "" for each in predictions]
+            measures = rouge(texts, answers)
+            ids = [str(item.row.get("id")) for item in items]
+            self.problems = wordless_problems(ids, answers, texts)
             for column, measured in zip(columns, measures, strict=True):
                 names = [name for name in measured if name.endswith(".fscore")]
                 column |= {name: float(measured[name]) for name in names}
