@@ -1,5 +1,6 @@
 """Every check of a log is needed: an attack on a log is noticed, and is not noticed if its check always agrees."""
 
+import inspect
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from scripted_model import edited, run
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
-from qabench.runs import facts, log, running, trust
+from qabench.runs import asked, facts, log, running, trust
 from qabench.runs.plain import open_archive
 
 pytestmark = pytest.mark.quick
@@ -119,6 +120,25 @@ def as_open_book(content: EvalLog) -> None:
 
 def other_solver(content: EvalLog) -> None:
     content.plan.steps[0].solver = "evil"
+
+
+def without_prompt(content: EvalLog) -> None:
+    """Remove the prompt from the signatures."""
+    for sample in content.samples or []:
+        for score in (sample.scores or {}).values():
+            lines = (score.metadata or {})["signatures"]
+            for group, line in lines.items():
+                lines[group] = "|".join(part for part in line.split("|") if not part.startswith("prompt:"))
+
+
+def change_question(content: EvalLog) -> None:
+    messages = (content.samples or [])[0].messages
+    messages[0] = messages[0].model_copy(update={"content": "The answer is Mars. " + messages[0].text})
+
+
+def change_answer(content: EvalLog) -> None:
+    for score in ((content.samples or [])[0].scores or {}).values():
+        score.answer = "Venus"
 
 
 def copied(logs: Logs, member: str, change: Callable[[bytes], bytes]) -> Path:
@@ -278,6 +298,48 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: read(logs.edited(lambda content: setting(content, "data", "evil"))),
         "contradicts itself",
     ),
+    "facts._check_arguments": (
+        facts,
+        "_check_arguments",
+        agree,
+        lambda logs: read(logs.edited(lambda content: content.eval.task_args.update(prompt="official"))),
+        "its call has the argument prompt 'official'",
+    ),
+    "facts._requiring_run_fields": (
+        facts,
+        "_requiring_run_fields",
+        first,
+        lambda logs: read(logs.edited(without_prompt)),
+        "prompt: not recorded",
+    ),
+    "asked.with_asked_texts": (
+        facts,
+        "with_asked_texts",
+        first,
+        lambda logs: read(logs.edited(change_question)),
+        "what was asked: 1 of 2 questions",
+    ),
+    "asked.is_sent_as": (
+        asked,
+        "is_sent_as",
+        lambda *_: True,
+        lambda logs: read(logs.edited(change_question)),
+        "what was asked: 1 of 2 questions",
+    ),
+    "asked._fits": (
+        asked,
+        "_fits",
+        lambda *_: True,
+        lambda logs: read(logs.edited(change_question)),
+        "what was asked: 1 of 2 questions",
+    ),
+    "asked.with_edited_answers": (
+        facts,
+        "with_edited_answers",
+        first,
+        lambda logs: read(logs.edited(change_answer)),
+        "answers: 1 of 2 are not the model's replies",
+    ),
     "facts._solver_of": (
         facts,
         "_solver_of",
@@ -354,6 +416,27 @@ def test_a_check_that_always_agrees_is_noticed(name: str, logs: Logs, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(module, function, mutant)
         assert not is_noticed(), "the attack is noticed by something else, so it does not test this check"
+
+
+# Functions that check nothing themselves.
+NO_CHECKS = {
+    "asked._signed": "adds the field that its caller decides on",
+    "asked.parse_field": "reads a field; without it nothing is compared with a prompt",
+    "facts._contradiction": "makes the error",
+    "facts.with_facts_declared": "declares fields: without it they are deviations",
+    "trust.resume_command": "makes a text",
+}
+
+
+def test_every_function_is_attacked_or_checks_nothing() -> None:
+    functions = {
+        f"{module.__name__.rpartition('.')[2]}.{name}"
+        for module in (asked, facts, trust)
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    }
+    attacked = {name for name in CHECKS if not name.startswith("log.")}
+    assert functions == attacked | NO_CHECKS.keys() | {"facts.with_facts"}  # which log attacks
 
 
 @pytest.mark.parametrize("name", ["fanoutqa", "expertqa"])
