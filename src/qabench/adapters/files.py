@@ -40,7 +40,7 @@ def evaluate(
         InputError: an unknown config, or no prediction belongs to it.
         SourceError: the data is not available.
     """
-    loaded, options = _load(benchmark, config, questions, options)
+    loaded, options = _load(benchmark, config, questions, predictions, options)
     return _evaluate(benchmark, loaded, predictions, groups, progress, options)
 
 
@@ -59,7 +59,7 @@ def evaluate_systems(
     See ``evaluate`` for the arguments, and ``by_system`` for what is a system and a sample. A system
     without a prediction for these questions is left out, which is a problem of the others.
     """
-    loaded, options = _load(benchmark, config, questions, options)
+    loaded, options = _load(benchmark, config, questions, predictions, options)
     systems = by_system(predictions)
     if len(systems) == 1 and all(len(samples) == 1 for samples in systems.values()):
         return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
@@ -100,13 +100,17 @@ def _named(
 
 
 def _load(
-    benchmark: Benchmark, config: str | None, questions: Path | None, options: Mapping[str, Any]
+    benchmark: Benchmark,
+    config: str | None,
+    questions: Path | None,
+    predictions: Predictions,
+    options: Mapping[str, Any],
 ) -> tuple[Questions, dict[str, Any]]:
     """Return the questions, and the options that are not of loading them."""
     names = {option.name for option in benchmark.options if option.method == "load"}
     loading = {name: options.get(name) for name in names}
     scoring = {name: value for name, value in options.items() if name not in names}
-    return benchmark.load(config, questions, **loading), scoring
+    return benchmark.load_for(predictions, config, questions, **loading), scoring
 
 
 def _evaluate(

@@ -364,6 +364,12 @@ class Benchmark(Displayed, ABC):
             raise DataError(f"{file or path}: a row without the column {error}") from error
         return Questions(selected.name, digest, questions)
 
+    def load_for(
+        self, predictions: Predictions, config: str | None, file: Path | None = None, **options: Any
+    ) -> Questions:
+        """Return the questions that predictions are joined to, by default those of the config. See ``load``."""
+        return self.load(config, file, **options)
+
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return the groups of scores that are computed for a file of predictions by default."""
         return self.default_groups

@@ -120,8 +120,8 @@ def _evaluations_of(
         answers = foreign.generations(samples)
         predictions = parse_predictions(answers.encode(), str(predictions), *fields)
     if not isinstance(predictions, Predictions):
-        predictions = prediction_rows(predictions, scorer.prediction_fields)
-        predictions = scorer.read(predictions, **reading_options)
+        rows = prediction_rows(predictions, scorer.prediction_fields)
+        predictions = scorer.read(rows, **reading_options)
     evaluations = evaluate_systems(
         scorer, config, predictions, groups=groups, questions=questions, progress=progress, **values
     )

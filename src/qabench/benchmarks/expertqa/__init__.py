@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.answers import Answering
     from qabench.benchmarks.expertqa.scorer import ExpertqaScorer
     from qabench.benchmarks.reproduction import Reproduction
+    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.scoring import Messages, Questions
     from qabench.evaluation.signature import Declaration
@@ -195,6 +196,15 @@ SCORES = (
         graded=True,
         official=False,
     ),
+    _ratio(
+        "fact_score_readable",
+        "Fact score of readable verdicts",
+        "Same as fact_score, over the verdicts that say true or false. The authors count most others as true.",
+        ("fact_score_readable_sum", "claims_with_fact_score_readable"),
+        group="fact_score",
+        graded=True,
+        official=False,
+    ),
     *map(_rouge, ("rouge1", "rouge2", "rougeL", "rougeLsum")),
     _ratio(
         "evidence",
@@ -292,6 +302,22 @@ class ExpertQABenchmark(Benchmark):
         from qabench.benchmarks.expertqa.questions import load_questions
 
         return load_questions(config, split, file)
+
+    def load_for(
+        self, predictions: Predictions, config: str | None, file: Path | None = None, **options: Any
+    ) -> Questions:
+        """Return the questions of a config, or the lines themselves.
+
+        These are the questions of the config ``own``, and without a config if the lines have claims with
+        labels or fact scores, and ids of no annotated question.
+        """
+        from qabench.benchmarks.expertqa.own import OWN, are_own, own_questions
+
+        if config == OWN and file is None:
+            return own_questions(predictions)
+        if config is None and file is None and options.get("split") is None and are_own(predictions):
+            return own_questions(predictions)
+        return self.load(config, file, **options)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> ExpertqaScorer:
         """Return the scorer of these groups of scores."""

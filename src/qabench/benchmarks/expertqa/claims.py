@@ -359,14 +359,16 @@ def problem_of(claims: Any) -> str | None:
     if not is_list_of(claims, dict):
         return f"claims is {claims!r:.40}; allowed: a list of objects with claim, evidence, label"
     for number, claim in enumerate(claims, start=1):
-        evidence, score = claim.get("evidence"), claim.get("fact_score")
-        is_fraction = type(score) in (int, float) and 0 <= score <= 1
+        evidence = claim.get("evidence")
         allowed = {
             "claim": (isinstance(claim.get("claim"), str), "a string"),
             "evidence": (evidence is None or is_list_of(evidence, str), "a list of strings"),
             "label": (label_of(claim.get("label")) in ("Y", "N", None), LABELS),
-            "fact_score": (score is None or is_fraction, "a number from 0 to 1, or null"),
         }
+        for name in ("fact_score", "fact_score_readable"):
+            score = claim.get(name)
+            is_fraction = type(score) in (int, float) and 0 <= score <= 1
+            allowed[name] = (score is None or is_fraction, "a number from 0 to 1, or null")
         for name, (is_valid, what) in allowed.items():
             if not is_valid:
                 return f"claim {number}: its {name} is {claim.get(name)!r:.40}; allowed: {what}"

@@ -14,6 +14,7 @@ Columns of ``Outcome.scores``, from which the scores are computed:
 - the same three with the suffix _without_abstentions: absent for an answer that abstains.
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
+  The same for fact_score_readable.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
 """
 
@@ -35,6 +36,7 @@ from qabench.benchmarks.expertqa.agreement import (
 from qabench.benchmarks.expertqa.claims import read_claims, sentence_splitter, split_claims
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
+from qabench.benchmarks.expertqa.own import OWN
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
 from qabench.data.rows import Json, Row
@@ -46,9 +48,12 @@ from qabench.text.rouge import backend_version, wordless_problems
 
 ROUGE, AUTOAIS, FACT_SCORE = "rouge", "autoais", "fact_score"
 AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agreement"
-NO_CLAIM: Json = {"evidence": None, "label": None, "fact_score": None}
+NO_CLAIM: Json = {"evidence": None, "label": None, "fact_score": None, "fact_score_readable": None}
 # Without experts' judgments, all claims with evidence count.
 UNJUDGED = {"support": "Complete", "worthiness": "Yes"}
+# Of a claim of one's own: a judge has labeled it, perhaps by evidence that the file does not have.
+UNSTATED = ["unstated"]
+OWN_NOTE = "config own: no expert has judged these claims, so all of them count, and the scores are not official"
 SIGNED_AS = {ROUGE: "lfqa", FACT_SCORE_AGREEMENT: "factscore_agreement"}
 _ANNOTATED = (
     "predictions need the annotated claims of the config, in their order, with label or fact_score"
@@ -145,6 +150,8 @@ class ExpertqaScorer(Scorer):
         self.problems = _unlabeled(read, self.unlabeled)
         if ROUGE in groups:
             self.problems += _wordless(read)
+        if any(OWN in item.row for item in read):
+            self.notes = [OWN_NOTE]
         return [item.outcome() for item in read]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
@@ -154,6 +161,8 @@ class ExpertqaScorer(Scorer):
         labels = "none" if self.in_run else _authors_of(read, "labels_by")
         facts = _authors_of(read, "fact_scores_by")
         counted = "annotated" if any(item.annotated for item in read) else "all with evidence"
+        if any(OWN in item.row for item in read):
+            counted = "all"
         fields_of_group: dict[str, dict[str, object]] = {
             AUTOAIS: {"unlabeled": self.unlabeled, "counted": counted, "labels": labels},
             AUTOAIS_AGREEMENT: {"unlabeled": self.unlabeled, "labels": labels},
@@ -269,6 +278,8 @@ def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answe
         else:
             system, text = "model", item.text
             judged = [UNJUDGED | claim for claim in item.claims]
+            if OWN in item.row:
+                judged = [claim | {"evidence": claim["evidence"] or UNSTATED} for claim in judged]
         verdicts = [claim[name] for claim in item.claims] if item.claims else [None] * len(judged)
         claims = tuple(map(Claim, judged, verdicts))
         answers.append((item, Answer(system, abstains(text), claims)))
@@ -280,9 +291,12 @@ def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
     labeled = any(claim.verdict for _, answer in answers for claim in answer.claims)
     for item, answer in answers:
         score = score_answer(answer, unlabeled)
+        with_evidence = score.claims - score.claims_without_evidence
+        if OWN in item.row:
+            with_evidence = sum(bool(claim["evidence"]) for claim in item.claims or ())
         item.scores |= {
             "claims": score.claims,
-            "claims_with_evidence": score.claims - score.claims_without_evidence,
+            "claims_with_evidence": with_evidence,
             "abstains": int(answer.abstains),
         }
         if not labeled:
@@ -320,10 +334,11 @@ def _wordless(items: Sequence[ReadItem]) -> list[str]:
 
 def _score_facts(items: Sequence[ReadItem]) -> None:
     for item in items:
-        all_scores = [claim["fact_score"] for claim in item.claims or ()]
-        scores = [score for score in all_scores if score is not None]
-        if scores:
-            item.scores |= {"fact_score_sum": sum(scores), "claims_with_fact_score": len(scores)}
+        for name in ("fact_score", "fact_score_readable"):
+            all_scores = [claim[name] for claim in item.claims or ()]
+            scores = [score for score in all_scores if score is not None]
+            if scores:
+                item.scores |= {f"{name}_sum": sum(scores), f"claims_with_{name}": len(scores)}
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:
