@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from qabench.errors import InputError, QabenchError, unknown_name
@@ -47,15 +48,25 @@ _SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 
 
 @contextmanager
-def _cache_errors() -> Iterator[None]:
-    """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says which folder to change."""
+def cache_errors() -> Iterator[None]:
+    """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says which folder to change.
+
+    ``datasets`` raises its own exception, with the exception for the row, or of the disk, as its cause. The cause is
+    raised instead.
+    """
     try:
         yield
-    except OSError as error:
-        raise QabenchError(
-            f"the cache of Hugging Face's libraries cannot be used: {error}. Free some space, or set HF_HOME to a "
-            "folder that you can write to"
-        ) from error
+    except Exception as error:
+        is_wrapper = type(error).__name__ == "DatasetGenerationError"
+        cause = error.__cause__ if is_wrapper and error.__cause__ is not None else error
+        if isinstance(cause, OSError):
+            raise QabenchError(
+                f"the cache of Hugging Face's libraries cannot be used: {cause}. Free some space, or set HF_HOME to a "
+                "folder that you can write to"
+            ) from cause
+        if cause is error:
+            raise
+        raise cause from None
 
 
 def builder(
@@ -131,7 +142,7 @@ def load_dataset(
 ) -> Any: ...
 
 
-@_cache_errors()
+@cache_errors()
 def load_dataset(
     name: str,
     config: str | None = None,
@@ -178,24 +189,22 @@ def load_dataset(
         DataError: a row does not fit the schema. The message names file, row and field.
         QabenchError: HF_HOME or ``cache_dir`` cannot be written.
     """
-    from datasets.exceptions import DatasetGenerationError
-
     folder = None if cache_dir is None else str(cache_dir)
-    dataset_builder = builder(name, config, data_files=data_files, cache_dir=folder)
+    try:
+        dataset_builder = builder(name, config, data_files=data_files, cache_dir=folder)
+    except OSError:
+        if not streaming:
+            raise
+        # A builder creates its cache folder. Streaming does not use it, so that any folder will do.
+        with TemporaryDirectory(prefix="qabench-streaming-") as unused:
+            dataset_builder = builder(name, config, data_files=data_files, cache_dir=unused)
     names = _split_names(dataset_builder, split)
     if data_files is None and not streaming and names and names != dataset_builder.split_names():
         dataset_builder = builder(name, config, only_splits=names, cache_dir=folder)
-    try:
-        if not streaming:
-            dataset_builder.download_and_prepare(
-                num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
-            )
-    except DatasetGenerationError as error:
-        # datasets raises its own exception, with the exception for the row, or of the disk, as its
-        # cause.
-        if error.__cause__ is not None:
-            raise error.__cause__ from None
-        raise
+    if not streaming:
+        dataset_builder.download_and_prepare(
+            num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
+        )
     try:
         if streaming:
             return dataset_builder.as_streaming_dataset(split=split)
@@ -204,7 +213,7 @@ def load_dataset(
         raise InputError(f"split {split!r} of {name} {dataset_builder.config.name}: {error}") from None
 
 
-@_cache_errors()
+@cache_errors()
 def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
     """Load a metric of this package as an ``evaluate`` module, without network access.
 

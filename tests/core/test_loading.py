@@ -3,9 +3,12 @@
 import json
 import rlcompleter
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
+import datasets
+import huggingface_hub
 import pytest
 from datasets import ReadInstruction, Split
 
@@ -93,3 +96,29 @@ def test_an_unusable_cache_folder_is_one_error(load: Any, arguments: tuple[str, 
     (tmp_path / "file").write_text("")
     with pytest.raises(QabenchError, match="HF_HOME"):
         load(*arguments, cache_dir=str(tmp_path / "file"))
+
+
+def test_streaming_needs_no_cache(tmp_path: Path) -> None:
+    not_a_folder = tmp_path / "file"
+    not_a_folder.write_text("")
+    rows = qabench.load_dataset("felm", "sample", split="test", streaming=True, cache_dir=not_a_folder / "cache")
+    assert list(rows) == list(qabench.load_dataset("felm", "sample", split="test"))
+    with pytest.raises(QabenchError, match="set HF_HOME to a folder"):
+        qabench.load_dataset("felm", "sample", split="test", cache_dir=not_a_folder / "cache")
+
+
+def test_nothing_waits_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Hub's host is not even looked up where the Hub may be used."""
+    hosts = []
+
+    def lookup(host: str, *arguments: Any, **options: Any) -> Any:
+        hosts.append(host)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    qabench.load_dataset("qabench/felm", "sample")
+    qabench.load_dataset("felm", "sample", split="test", download_mode="force_redownload")
+    qabench.load_metric("qabench/fanout_acc")
+    assert not hosts

@@ -150,6 +150,39 @@ def test_the_default_config_is_found_beside_others(hf_home: Path, mirror: Path) 
     assert python(DEFAULT, hf_home, "qabench/felm", "test") == dataset_table("felm").default
 
 
+FULL_DISK = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))  # a longer file is an OSError, as on a full disk
+from qabench.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size")
+def test_a_full_disk_is_one_error(hf_home: Path) -> None:
+    arguments = [sys.executable, "-c", FULL_DISK, "register", "felm", "--config", "sample", "--json"]
+    env = {**os.environ, "HF_HOME": str(hf_home)}
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert (
+        line.startswith("qabench: the cache of Hugging Face's libraries cannot be used") and "Free some space" in line
+    )
+    document = json.loads(done.stdout)
+    assert done.returncode == 1 and document == {"registrations": [], "error": line.removeprefix("qabench: ")}
+
+
+def test_datasets_in_another_cache(hf_home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other cache"
+    rows = register(hf_home, "felm", "--config", "sample", "--cache-dir", str(other))["registrations"]
+    assert Path(rows[0]["path"]).is_relative_to(other)
+    code = """
+import json, sys
+from datasets import load_dataset
+print(json.dumps(load_dataset("qabench/felm", "sample", cache_dir=sys.argv[1])["test"].num_rows))
+"""
+    assert python(code, hf_home, str(other)) > 0
+
+
 def test_two_at_once(hf_home: Path) -> None:
     code = "import sys; from qabench.cli import main; main()"
     env = {**os.environ, "HF_HOME": str(hf_home)}

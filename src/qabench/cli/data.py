@@ -25,9 +25,9 @@ from qabench.cli.output import plain_warnings, print_json, print_table, print_ta
 from qabench.cli.outside import listing
 from qabench.data import sources
 from qabench.data.rows import Json
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Table
-from qabench.loading import load_dataset
+from qabench.loading import cache_errors, load_dataset
 from qabench.loading_scripts import benchmark_names, dataset_table, source_table, usable_names
 from qabench.metrics import metric_folder, metric_names
 
@@ -242,6 +242,13 @@ def register(
     ] = None,
     everything: Annotated[bool, Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,
+    cache_dir: Annotated[
+        Path | None,
+        Option(
+            file_okay=False,
+            help="Write the datasets to this folder, for load_dataset(..., cache_dir=DIR) with HF_HUB_OFFLINE=1.",
+        ),
+    ] = None,
     skip_missing: SkipMissing = False,
     as_json: AsJson = False,
 ) -> None:
@@ -261,12 +268,24 @@ def register(
     configs = [
         (table.name, table.config(name).name) for table in tables for name in config or table.configs
     ]
-    registrations = [register_dataset(name, config_name) for name, config_name in configs]
-    registrations += [register_metric(name) for name in metric_names()]
+    registrations: list[Registration] = []
+    problem = None
+    try:
+        with cache_errors():
+            for name, config_name in configs:
+                registrations.append(register_dataset(name, config_name, cache_dir))
+            registrations.extend(
+                map(register_metric, metric_names())
+            )  # in place: an error keeps those before
+    except QabenchError as error:  # such as a full disk: the rest would fail for the same reason
+        problem = error
     if as_json:
-        print_json({"registrations": [asdict(registration) for registration in registrations]})
-    else:
+        document: Json = {"registrations": [asdict(registration) for registration in registrations]}
+        print_json(document | ({"error": str(problem)} if problem else {}))
+    elif registrations:
         _print_registrations(registrations)
+    if problem:
+        raise problem
     if any(registration.state == "no data" for registration in registrations) and not skip_missing:
         raise Exit(1)
 
@@ -280,6 +299,6 @@ def _print_registrations(registrations: list[Registration]) -> None:
     print_table(Table(title, ["name", "config", "kind", "state"], cells, problems))
     say(
         "Without network access, run `export HF_HUB_OFFLINE=1` first: otherwise load_dataset and evaluate.load try the "
-        "Hub for 20 to 45 seconds. Without a config, load_dataset takes the default one, if its data was found.",
+        "Hub for up to 45 seconds. Without a config, load_dataset takes the default one, if its data was found.",
         "dim",
     )

@@ -49,14 +49,14 @@ class Registration:
     detail: str | None = None
 
 
-def register_dataset(name: str, config: str) -> Registration:
+def register_dataset(name: str, config: str, cache_dir: Path | None = None) -> Registration:
     """Prepare a config where the stock ``load_dataset`` finds it, if it is not there yet.
 
-    See ``Registration``.
+    ``cache_dir`` is that of the stock function, by default below HF_HOME. See ``Registration``.
     """
     hub_name = f"{NAMESPACE}/{name}"
     try:
-        prepared = _builder(name, config)  # which reads the rows if they decide the columns
+        prepared = _builder(name, config, cache_dir)  # which reads the rows if they decide the columns
     except SourceError as error:
         return Registration("dataset", hub_name, config, "no data", detail=str(error))
     folder = Path(prepared.cache_dir)
@@ -68,7 +68,7 @@ def register_dataset(name: str, config: str) -> Registration:
             return Registration("dataset", hub_name, config, "no data", detail=str(error))
         _replace_others(folder, folder.parents[1], "*/*", name=hub_name, config=config)
         os.utime(folder)
-        _touch_default(name)
+        _touch_default(name, cache_dir)
     return Registration("dataset", hub_name, config, "registered", str(folder))
 
 
@@ -92,14 +92,14 @@ def _remove_unfinished(root: Path) -> None:
             shutil.rmtree(folder)
 
 
-def _touch_default(name: str) -> None:
+def _touch_default(name: str, cache_dir: Path | None) -> None:
     """Make ``load_dataset`` without a config return the default one: the newest folder.
 
     If its data is missing, another config must not be the answer: a second config with the hash of
     the newest folder makes ``datasets`` ask for a config.
     """
     table = dataset_table(name)
-    folder = Path(_builder(name, table.default).cache_dir)
+    folder = Path(_builder(name, table.default, cache_dir).cache_dir)
     no_default = folder.parents[2] / f"{table.default}{WITHOUT_DATA}"
     if no_default.is_dir():
         shutil.rmtree(no_default)
@@ -134,8 +134,10 @@ def register_metric(name: str) -> Registration:
     return Registration("metric", f"{NAMESPACE}/{name}", None, "registered", str(folder))
 
 
-def _builder(name: str, config: str) -> Any:
-    return builder(name, config, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
+def _builder(name: str, config: str, cache_dir: Path | None) -> Any:
+    # as an absolute path: datasets names its lock after the path
+    folder = None if cache_dir is None else str(cache_dir.absolute())
+    return builder(name, config, cache_dir=folder, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
 
 
 def _replace_others(folder: Path, root: Path, pattern: str, **content: str) -> None:
