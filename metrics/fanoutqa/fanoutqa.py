@@ -12,7 +12,7 @@ from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
 from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer, official_shape
 from qabench.errors import InputError
-from qabench.evaluation.scoring import Item
+from qabench.evaluation.scoring import Item, outcomes_of
 from qabench.evaluation.signature import digest
 
 
@@ -90,7 +90,8 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             )
             for reference, prediction, question in zip(references, predictions, asked, strict=True)
         ]
-        rows = [outcome.scores for outcome in scorer.score(items)]
+        outcomes = outcomes_of(scorer, items, self.BENCHMARK, ids)
+        rows = [outcome.scores for outcome in outcomes]
         result = official_shape(rows) | {"absent": {}}
         if bleurt is None:
             result["absent"]["bleurt"] = (

@@ -1,4 +1,4 @@
-"""Replies that are too large end while they are read, with or without compression, for judges and in runs."""
+"""Replies that are too large end while they are read, with or without compression, and so do circles of redirects."""
 
 import asyncio
 import gzip
@@ -49,7 +49,7 @@ def test_a_compressed_reply_is_read(outcome_of: Any) -> None:
     assert outcome_of(Fault(headers=GZIPPED, body=body)).reply.text == "x" * 500_000
 
 
-def of_inspect(server: OpenAIServer, fault: Fault, stream: bool) -> Any:
+def of_inspect(server: OpenAIServer, fault: Fault, stream: bool, retries: int = 0) -> Any:
     """The reply to Inspect's client, which reads the replies in ``qabench run``."""
     server.fault = lambda number, body: fault
     model = pytest.importorskip("inspect_ai.model", reason="needs the extra run")
@@ -58,7 +58,7 @@ def of_inspect(server: OpenAIServer, fault: Fault, stream: bool) -> Any:
     async def ask() -> Any:
         try:
             with limited_replies():
-                return await one.generate("q", config=model.GenerateConfig(max_retries=0))
+                return await one.generate("q", config=model.GenerateConfig(max_retries=retries))
         finally:
             await one.api.aclose()
 
@@ -73,6 +73,30 @@ def test_a_run_reads_little(server: OpenAIServer, status: int, stream: bool) -> 
     with pytest.raises(Exception, match="too large: more than 16,777,216 bytes"):
         of_inspect(server, huge(status), stream)
     assert server.bytes_sent < 60 * MEBIBYTE and httpx2.AsyncClient.send is before
+
+
+CIRCLE = Fault(307, {"Location": "/v1/chat/completions"}, "")
+
+
+def test_a_client_of_a_run_gets_a_response_after_too_many_redirects(server: OpenAIServer) -> None:
+    server.fault = lambda number, body: CIRCLE
+
+    async def ask() -> httpx2.Response:
+        async with httpx2.AsyncClient(follow_redirects=True) as client:
+            return await client.post(f"{server.base_url}/chat/completions", json={"messages": []})
+
+    with limited_replies():
+        response = asyncio.run(ask())
+    # Clients repeat a request that ends with an error of the network, but not one that was answered with 400.
+    assert response.status_code == 400 and "too many redirects: more than 5" in response.text
+    assert len(server.calls) == 6
+
+
+@pytest.mark.slow  # imports Inspect
+def test_a_run_does_not_retry_after_too_many_redirects(server: OpenAIServer) -> None:
+    with pytest.raises(Exception, match="too many redirects: more than 5"):
+        of_inspect(server, CIRCLE, stream=False, retries=3)
+    assert len(server.calls) == 6
 
 
 @pytest.mark.slow  # imports Inspect

@@ -1,5 +1,6 @@
 """All metric folders: card, doctest, signature, encoding in Arrow, bad input."""
 
+import dataclasses
 import doctest
 import inspect
 from pathlib import Path
@@ -95,6 +96,21 @@ def test_answers_round_trip_as_column_and_objects(name: str, metric: Any, exampl
     metric.add_batch(predictions=np.array(predictions[:2], dtype=object), references=references[:2])
     metric.add_batch(predictions=predictions[2:], references=tuple(references[2:]))
     assert metric.compute(**options) == objects
+
+
+@pytest.mark.parametrize("name", ["fanoutqa"])
+def test_all_scores_in_one_are_checked(metric: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer
+
+    score = FanOutQAScorer.score
+
+    def broken(scorer: Any, items: Any, progress: Any = None) -> Any:
+        outcomes = score(scorer, items, progress)
+        return [dataclasses.replace(outcome, scores={"acc.loose": "1"}) for outcome in outcomes]
+
+    monkeypatch.setattr(FanOutQAScorer, "score", broken)
+    with pytest.raises(InputError, match=r"fanoutqa: its scorer returned .* the score 'acc.loose': '1'; allowed"):
+        metric.compute(predictions=["Paris"], references=["Paris"], **OPTIONS["fanoutqa"])
 
 
 def test_detection_of_json() -> None:

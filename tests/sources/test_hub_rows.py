@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from qabench.benchmarks import benchmark
 from qabench.data.pinned import HubDataset
-from qabench.data.sources import fetch, local_path
-from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
+from qabench.data.sources import fetch, find_local, local_path
+from qabench.errors import DataError, DigestMismatch, InputError, QabenchError, SourceUnavailable
 from qabench.evaluation.signature import deviations
 from qabench.loading_scripts.builder import rows_builder
 
@@ -52,6 +54,69 @@ def test_errors_name_the_place(
     on_the_hub(monkeypatch, rows)
     with pytest.raises(error, match=says):
         list(dataset.rows())
+
+
+def nested(depth: int) -> pa.Table:
+    answer: Any = "a"
+    for _ in range(depth):
+        answer = [answer]
+    return pa.table({"question": ["q"], "answer": [answer]})
+
+
+GOOD = pa.table({"question": ["q"], "answer": ["a"]})
+DEEP_SCHEMA = GOOD.replace_schema_metadata({b"huggingface": b"[" * 100_000})
+BROKEN_TEXT = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xed\xa0"]).buffers())
+HOSTILE = {
+    "a column twice": (
+        pa.Table.from_arrays([pa.array(["q"]), pa.array(["a"]), pa.array(["b"])], ["question", "answer", "answer"]),
+        "/hub: .*answer",
+    ),
+    "no rows": (GOOD.slice(0, 0), "/hub: "),
+    "no columns": (pa.table({}), "/hub: "),
+    "deep metadata": (DEEP_SCHEMA, "/hub: maximum recursion depth exceeded"),
+    "other metadata": (GOOD.replace_schema_metadata({b"huggingface": b"none"}), "/hub: Expecting value"),
+    "text that is not UTF-8": (GOOD.set_column(0, "question", BROKEN_TEXT), "/hub, row 0 cannot be read: .*utf-8"),
+    "deep lists": (nested(120), "too deeply nested"),
+    "bytes": (pa.table({"question": [b"q"], "answer": ["a"]}), "row 0: the column 'question' is not text"),
+    "bytes within": (pa.table({"question": ["q"], "answer": [{"a": [b"x"]}]}), "row 0: Object of type bytes"),
+    "a map": (pa.table({"question": ["q"], "answer": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8()))}), "map<"),
+    "a value repeated": (
+        pa.table({"question": pa.array(["q" * 10_000] * 300), "answer": ["a"] * 300}),
+        "more than 1 MiB in its first 105 rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "cut off", "one byte changed"])
+def test_hostile_parquet_is_one_error(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table, says = HOSTILE.get(name, (pa.table({"question": ["q"] * 99, "answer": ["a"] * 99}), "/hub: "))
+    file = tmp_path / "hub/test.parquet"
+    file.parent.mkdir()
+    pq.write_table(table, file)
+    if name == "cut off":
+        file.write_bytes(file.read_bytes()[:-9])
+    elif name == "one byte changed":
+        content = bytearray(file.read_bytes())
+        content[4] ^= 0xFF  # in the header of the first page
+        file.write_bytes(content)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
+    monkeypatch.setattr("qabench.data.sources.MAX_HUB_BYTES", 1 << 20)
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("QABENCH_OFFLINE", raising=False)
+    source = HubDataset(str(file.parent)).file("b")
+    with pytest.raises(QabenchError, match=says):
+        local_path(source)
+    assert find_local(source) is None
+
+
+def test_many_row_groups_and_columns_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    columns = {f"c{number}": [number] * 500 for number in range(50)}
+    table = pa.table({"question": ["q"] * 500, "answer": ["a"] * 500} | columns)
+    pq.write_table(table, tmp_path / "hub/test.parquet", row_group_size=1)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
+    rows = list(HubDataset(str(tmp_path / "hub"), columns=["c7"]).rows())
+    assert len(rows) == 500 and rows[0] | {"id": ""} == {"id": "", "question": "q", "answer": "a", "c7": 7}
 
 
 def test_pinned_rows_come_from_the_cache_or_a_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

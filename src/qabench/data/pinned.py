@@ -9,13 +9,18 @@ import functools
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from qabench.data.rows import Json
 from qabench.errors import DataError, InputError, SourceError, check_name
+from qabench.io.tables import printable
+
+# What datasets and pyarrow raise for files with damaged or unexpected content
+UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError, RecursionError)
+MAX_QUOTED = 300  # characters of an error of datasets
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,8 @@ class HubDataset:
 
         Raises:
             OSError: the Hub cannot be reached, and the cache of ``datasets`` does not have them.
-            InputError: the config, the split or a column does not exist.
-            DataError: a row has no question or answer, or two rows have one id.
+            InputError: the config, the split or a column does not exist, or its files are damaged.
+            DataError: a row cannot be read or has no question or answer, or two rows have one id.
         """
         import datasets
 
@@ -154,8 +159,12 @@ class HubDataset:
             loaded = datasets.load_dataset(
                 self.path, self.config, split=self.split, revision=self.revision
             )
-        except ValueError as error:
-            raise InputError(f"{self.path}: {error}") from None
+        except OSError:  # before the next line: some errors of datasets are both
+            raise
+        except (*UNREADABLE, datasets.exceptions.DatasetsError) as error:
+            # Errors while a dataset is generated have the reason in their cause only.
+            reason = printable(error.__cause__ or error, MAX_QUOTED)
+            raise InputError(f"{self.path}: {reason}") from None
         present = loaded.column_names
         id = self.id or ("id" if "id" in present else "")
         columns = present if self.columns is None else self.columns
@@ -163,7 +172,7 @@ class HubDataset:
         for name in filter(None, [self.question, self.answer, id, *columns]):
             check_name(f"{self.path} has no column", name, present)
         ids: Counter[str] = Counter()
-        for number, values in enumerate(loaded):
+        for number, values in self._numbered(loaded):
             where = f"{self.path}, row {number}"
             question, answer = values[self.question], values[self.answer]
             if not isinstance(question, str) or answer is None:
@@ -184,6 +193,16 @@ class HubDataset:
                 raise DataError(f"{where}: the id {identity!r} is not new")
             copy = f"-{ids[identity]}" if ids[identity] > 1 else ""
             yield row | {"id": identity + copy}
+
+    def _numbered(self, loaded: Iterable[Json]) -> Iterator[tuple[int, Json]]:
+        """Yield the rows with their numbers from 0. Raises DataError for one whose values are damaged."""
+        number = -1
+        try:
+            for number, values in enumerate(loaded):
+                yield number, values
+        except UNREADABLE as error:
+            reason = printable(error, MAX_QUOTED)
+            raise DataError(f"{self.path}, row {number + 1} cannot be read: {reason}") from None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qabench.data.pinned import HubFile, SourceFile, find_mismatch
-from qabench.errors import DigestMismatch, QabenchError, SourceError, SourceUnavailable
+from qabench.errors import DataError, DigestMismatch, QabenchError, SourceError, SourceUnavailable
 from qabench.io.environment import offline_variable
 from qabench.io.files import cache_dir, replacing, sweep
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from qabench.data.download import Progress
 
 Where = Literal["mirror", "cache"]
+MAX_HUB_BYTES = 1 << 30  # of the rows of a dataset on the Hub, as JSON Lines
 
 
 def cache_path(source: SourceFile) -> Path:
@@ -123,11 +124,21 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
 def _write_hub_rows(source: HubFile, path: Path) -> None:
     """Write the rows of a dataset on the Hub to a file, which appears only after its content was verified."""
     part = path.with_name(path.name + ".incomplete")
+    lines = []
+    size = 0
     try:
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in source.dataset.rows()]
+        for row in source.dataset.rows():
+            lines.append((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            size += len(lines[-1])
+            # A Parquet file of a few kilobytes can repeat one long value in a million rows.
+            if size > MAX_HUB_BYTES:
+                raise DataError(
+                    f"{source.dataset.path} has more than {MAX_HUB_BYTES >> 20:,} MiB in its first {len(lines):,} "
+                    "rows, which is the limit; name the columns to keep with columns=[...]"
+                )
     except OSError as error:
         raise _unavailable(source, f"datasets cannot load it: {error}") from error
-    part.write_bytes("".join(lines).encode())
+    part.write_bytes(b"".join(lines))
     os.replace(_verified(source, part), path)
 
 

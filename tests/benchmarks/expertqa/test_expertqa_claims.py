@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from qabench.benchmarks.expertqa.answers import answering
 from qabench.benchmarks.expertqa.claims import (
+    _without_sentences,
     cite_afterward,
     cited,
     cut_sources,
@@ -128,6 +129,31 @@ def test_claims_of_hostile_answers_equal_the_scripts(splitter: Splitter, compare
                 answer
             )
     compared(f"{n} hostile answers")
+
+
+@pytest.mark.parametrize("most", [1_000, 2])
+def test_sentences_are_removed_where_they_are_beyond_a_number(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr("qabench.benchmarks.expertqa.claims.MAX_SEARCHED", most)
+    found = split_claims("Why? Water boils. it. So\nwhy? Who? We visit.\nIce melts.", [])
+    assert [claim["claim"] for claim in found.claims] == ["Water boils.", "We visit.", "Ice melts."]
+    # The end of "visit." is not a sentence. The question with a line break stays, as in the authors' script.
+    last = {1_000: "We vis", 2: "We visit."}[most]
+    assert found.answer == f" Water boils.  So\nwhy?  {last}\nIce melts."
+
+
+def test_many_different_short_sentences_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted(str):
+        searches = 0
+
+        def replace(self, old: str, new: str, count: Any = -1) -> str:
+            Counted.searches += 1
+            return Counted(super().replace(old, new, count))
+
+    sentences = [(4 * number, f"{number}?") for number in range(10, 100)]
+    text = Counted("x" * 40 + "".join(f"{sentence} " for _, sentence in sentences))
+    monkeypatch.setattr("qabench.benchmarks.expertqa.claims.MAX_SEARCHED", 89)
+    assert _without_sentences(text, sentences) == "x" * 40 + " " * 90 and not Counted.searches
+    assert _without_sentences(text, sentences[:89]) == "x" * 40 + " " * 89 + "99? " and Counted.searches == 89
 
 
 def test_marks() -> None:

@@ -45,7 +45,10 @@ from qabench.models.entailment import Entailment, Splitter, label_claims
 from qabench.stats import mean_interval, score_interval
 from qabench.text.tokenizer import with_linear_tokenizer
 
-LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in quadratic time
+LONGEST_ANSWER = 200_000  # characters
+# The authors search the whole answer for each sentence that they remove, which takes quadratic time.
+# The annotated answers have at most 9 such sentences.
+MAX_SEARCHED = 1_000
 MIN_LENGTH = 5  # a claim has more characters than this
 MAX_DIGITS = 9  # of a mark: Python does not read integers of thousands of digits
 # Both also match up to the end of the line where a mark is not closed. Otherwise, each of many
@@ -89,7 +92,8 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
     """Split an answer with citation marks such as [2] into claims.
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed,
-    from the answer, too. A mark [2] refers to the second one of ``sources``. Marks without a source
+    from the answer, too: wherever they occur, or beyond ``MAX_SEARCHED`` of them only where they are
+    sentences. A mark [2] refers to the second one of ``sources``. Marks without a source
     are ignored. With ``bing``, the special rules for answers by Bing Chat apply. Raises InputError
     for more than ``LONGEST_ANSWER`` characters.
     """
@@ -100,16 +104,47 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
         text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
     if not answer.strip():
         text = answer  # as it is in the authors' script
+    on_one_line = text.replace("\n", " ")
     claims = []
-    for sentence in sentence_splitter()[1](text.replace("\n", " ")) if text.strip() else []:
+    removed = []
+    end = 0
+    for sentence in sentence_splitter()[1](on_one_line) if text.strip() else []:
+        start = on_one_line.index(sentence, end)
+        end = start + len(sentence)
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
-            text = text.replace(sentence.strip(), "")
+            removed.append((start, sentence))
         else:
             # again, because a line break in a mark has become a space
             claim = _without_bing_marks(sentence)
             claims.append({"claim": claim, "evidence": cited(claim, sources)})
+    text = _without_sentences(text, removed)
     attribution = [_evidence(str(n), source) for n, source in enumerate(sources, start=1)]
     return ClaimedAnswer(text, claims, attribution)
+
+
+def _without_sentences(text: str, sentences: Sequence[tuple[int, str]]) -> str:
+    """Remove sentences from a text.
+
+    As in the authors' script, a sentence with a line break stays, because its line break has become a space.
+
+    Args:
+        text: the text.
+        sentences: the start of each sentence in the text, and the sentence without line breaks, in the order of
+            the text.
+    """
+    if len(sentences) <= MAX_SEARCHED:
+        for _, sentence in sentences:
+            text = text.replace(sentence.strip(), "")
+        return text
+    kept = []
+    end = 0
+    for start, sentence in sentences:
+        stripped = sentence.strip()
+        first = start + sentence.index(stripped)
+        if text.startswith(stripped, first):
+            kept.append(text[end:first])
+            end = first + len(stripped)
+    return "".join(kept) + text[end:]
 
 
 def _without_bing_marks(text: str) -> str:
