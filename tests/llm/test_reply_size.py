@@ -78,7 +78,7 @@ def test_a_run_reads_little(server: OpenAIServer, status: int, stream: bool) -> 
 CIRCLE = Fault(307, {"Location": "/v1/chat/completions"}, "")
 
 
-def test_a_client_of_a_run_gets_a_response_after_too_many_redirects(server: OpenAIServer) -> None:
+def test_a_circle_of_redirects_is_a_response(server: OpenAIServer) -> None:
     server.fault = lambda number, body: CIRCLE
 
     async def ask() -> httpx2.Response:
@@ -93,7 +93,7 @@ def test_a_client_of_a_run_gets_a_response_after_too_many_redirects(server: Open
 
 
 @pytest.mark.slow  # imports Inspect
-def test_a_run_does_not_retry_after_too_many_redirects(server: OpenAIServer) -> None:
+def test_a_run_does_not_retry_redirects(server: OpenAIServer) -> None:
     with pytest.raises(Exception, match="too many redirects: more than 5"):
         of_inspect(server, CIRCLE, stream=False, retries=3)
     assert len(server.calls) == 6

@@ -132,7 +132,7 @@ def test_claims_of_hostile_answers_equal_the_scripts(splitter: Splitter, compare
 
 
 @pytest.mark.parametrize("most", [1_000, 2])
-def test_sentences_are_removed_where_they_are_beyond_a_number(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_many_sentences_are_removed_in_place(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr("qabench.benchmarks.expertqa.claims.MAX_SEARCHED", most)
     found = split_claims("Why? Water boils. it. So\nwhy? Who? We visit.\nIce melts.", [])
     assert [claim["claim"] for claim in found.claims] == ["Water boils.", "We visit.", "Ice melts."]
@@ -141,7 +141,7 @@ def test_sentences_are_removed_where_they_are_beyond_a_number(monkeypatch: pytes
     assert found.answer == f" Water boils.  So\nwhy?  {last}\nIce melts."
 
 
-def test_many_different_short_sentences_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_sentences_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     class Counted(str):
         searches = 0
 
