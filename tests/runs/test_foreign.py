@@ -19,7 +19,7 @@ from qabench.errors import InputError
 from qabench.evaluation.comparison import detectable_difference
 from qabench.runs.foreign import number_of
 from qabench.runs.sources import read_evaluations
-from qabench.stats import mean, table
+from qabench.stats import Interval, mean, table
 
 N = 20
 LM_TASK = """
@@ -256,8 +256,11 @@ def test_the_smallest_detectable_difference() -> None:
     first, second = [1.0] * 9 + [0.0] * 11, [0.0] * 6 + [1.0] * 6 + [0.0] * 8
     differences = [a - b for a, b in zip(first, second, strict=True)]
     error = stdev(differences) / sqrt(len(differences))
-    assert detectable_difference(table(first), table(second), mean) == pytest.approx((1.959964 + 0.841621) * error)
-    assert detectable_difference(table(first), table(first), mean) is None
+    difference = Interval(sum(differences) / len(differences), error, None, None)
+    found = detectable_difference(table(first), table(second), mean, difference)
+    # A test of 0/1 scores has steps of one question.
+    assert found == pytest.approx((1.959964 + 0.841621) * error + 1 / len(first))
+    assert detectable_difference(table(first), table(first), mean, difference) is None
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,11 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     specs: list[ScoreSpec] = []
     notes = dict.fromkeys(evaluation.notes)
     for spec in evaluation.score_specs:
-        if spec.reducer:
+        if isinstance(spec.reducer, Pass):
             continue
         specs.append(spec)
+        if spec.reducer:  # one of the harness, such as max
+            continue
         for each in present([spec], columns):
             rows = rows_by_question(each, evaluation.records)
             values = {row[0] for samples in rows.values() for row in samples}
@@ -106,6 +108,8 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
             ]
             specs += [Pass(k).of(each) for k in chosen]
             specs += [Pass(k, all=True).of(each) for k in chosen]
+    # The harness may have computed one of them, too.
+    specs = list({spec.name: spec for spec in specs}.values())
     return replace(evaluation, score_specs=specs, notes=list(notes))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from qabench.errors import InputError, unknown_name
 
 CUTOFF = "@k"
+MEAN = "mean"  # NAME.mean: the mean over all epochs, if the harness also reduced them in another way
 Names = Sequence[str] | str | None
 """Names of scores and of their groups.
 
@@ -127,10 +128,12 @@ class Pass:
         """Return this estimate for a score, such as "acc.strict.pass@2"."""
         name = f"pass{'^' if self.all else '@'}{self.k}"
         which = "all" if self.all else "at least one"
+        is_named_mean = spec.name == f"{spec.group}.{MEAN}"
+        stem = spec.group if is_named_mean else spec.name
         return replace(
             spec,
-            name=f"{spec.name}.{name}",
-            title=f"{spec.title}, {name}",
+            name=f"{stem}.{name}",
+            title=f"{stem if is_named_mean else spec.title}, {name}",
             about=f"Probability that {which} of {self.k} answers to a question would be right.",
             columns=spec.needs,
             mean=None,

@@ -17,6 +17,7 @@ from qabench.evaluation.matching import common_scores, matched
 from qabench.evaluation.records import column_names
 from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores, split_names
 from qabench.evaluation.scoring import Progress
+from qabench.runs.aggregates import with_same_names
 from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
 
@@ -153,7 +154,7 @@ def _compare_logs(
     names: Sequence[str], evaluations: Sequence[Evaluation], scores: Names, **testing: Any
 ) -> Comparison:
     """Compare logs of a task of another harness by some scores, or by each score that all of them have."""
-    same = matched(evaluations)
+    same = with_same_names(matched(evaluations))
     by_label = dict(zip(names, same, strict=True))
     notes = []
     tasks = dict.fromkeys(evaluation.config for evaluation in evaluations)
@@ -164,7 +165,8 @@ def _compare_logs(
         notes.append(f"questions that only some of the systems have: {partial}")
     specs = common_scores(same, scores)
     for label, evaluation in by_label.items():
-        notes += [f"{label}: {sentence}" for sentence in evaluation.left_out_sentences(specs)]
+        sentences = [*evaluation.notes, *evaluation.left_out_sentences(specs)]
+        notes += [f"{label}: {sentence}" for sentence in sentences]
     compared = [compare_evaluations(by_label, spec, **testing) for spec in specs]
     return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -19,14 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.predictions import some
-from qabench.data.rows import Json, Row, SourceRow, grouped, read_json, read_json_lines
+from qabench.data.rows import Json, Row, SourceRow, grouped, read_json, read_json_lines, read_json_list
 from qabench.errors import DataError, InputError, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.evaluation.matching import DOC_HASH, with_passes
 from qabench.evaluation.score_spec import ScoreSpec
+from qabench.runs.aggregates import Reported, with_reported
 
+# What every sample of lm-evaluation-harness has. The other keys of a sample before 0.4.6 are its metrics.
+SAMPLE_KEYS = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *("doc_hash", "prompt_hash", "target_hash"),
+}
+NO_METRIC = "bypass"  # lm-evaluation-harness gives it the value 999 if nothing is to be scored
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
 VERDICTS = {"c": 1.0, "yes": 1.0, "true": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "no": 0.0, "false": 0.0}
+FIRST_BYTES = 4096
 DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
 # The first of these fields of a document is shown as the question.
 QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
@@ -145,15 +153,15 @@ def read_lm_eval(path: Path) -> Evaluation:
     The model and the direction of scores are in the file ``results_DATE.json`` next to it, if there
     is one.
     """
-    rows = _rows(path)
     task = lm_eval_task(path)
     results = lm_eval_results(path)
+    rows = _with_filters(_rows(path), task, results)
     filters = {row.get("filter") for row in rows}
     ends = [f",{name}" for name in filters] if len(filters) > 1 else [""]
     directions = results.get("higher_is_better", {}).get(task, {})
     lower = [name for name, higher in directions.items() if higher is False]
     samples = _samples(rows, lambda row: str(row["doc_id"]), lambda row: row.get("filter"))
-    return evaluation_of(
+    evaluation = evaluation_of(
         path=path,
         task=task,
         model=str(results.get("model_name") or path.parent.name or path.stem),
@@ -161,6 +169,47 @@ def read_lm_eval(path: Path) -> Evaluation:
         records=[_lm_eval_record(sample, several=len(filters) > 1) for sample in samples],
         lower=[name + end for name in lower for end in ends],
     )
+    return with_reported(evaluation, _reported_by_lm_eval(results, task, several=len(filters) > 1))
+
+
+def _with_filters(rows: list[Row], task: str, results: Json) -> list[Row]:
+    """Return rows that name their filter and their metrics, as the harness writes them since 0.4.6.
+
+    Before, it wrote all samples once for each filter, without the filter's name.
+    """
+    if any("filter" in row for row in rows):
+        return rows
+    config = _object(_object(results.get("configs")).get(task))
+    names = [str(_object(each).get("name")) for each in config.get("filter_list") or ()]
+    counts = Counter(str(row["doc_id"]) for row in rows)
+    repetitions = max(counts.values(), default=1)
+    # A file to which a second one was appended also repeats ids, but not the number of filters.
+    is_by_filter = repetitions > 1 and set(counts.values()) == {repetitions}
+    if names:
+        is_by_filter = is_by_filter and repetitions == len(names)
+    else:
+        names = [f"filter {number}" for number in range(1, repetitions + 1)]
+    seen: Counter[str] = Counter()
+    named = []
+    for row in rows:
+        id = str(row["doc_id"])
+        metrics = row.get("metrics") or [key for key in row if key not in SAMPLE_KEYS]
+        named.append({**row, "metrics": metrics, "filter": names[seen[id]] if is_by_filter else None})
+        seen[id] += 1
+    return named
+
+
+def _reported_by_lm_eval(results: Json, task: str, several: bool) -> list[Reported]:
+    """Return the scores of a task in the harness's file of results, whose keys are METRIC,FILTER."""
+    counts = _object(_object(results.get("n-samples")).get(task))
+    reported = []
+    for key, value in _object(_object(results.get("results")).get(task)).items():
+        metric, _, filter_name = key.partition(",")
+        is_score = filter_name and metric != NO_METRIC and not metric.endswith("_stderr")
+        if is_score and isinstance(value, int | float):
+            name = key if several else metric
+            reported.append(Reported(name, key, value, counts.get("effective")))
+    return reported
 
 
 def _samples(
@@ -186,8 +235,12 @@ def lm_eval_results(path: Path) -> Json:
 
 
 def lm_eval_task(path: Path) -> str:
-    """Return the task of a file samples_TASK_DATE.jsonl."""
-    return re.sub(DATE + "$", "", path.stem.removeprefix("samples_"))
+    """Return the task of a file samples_TASK_DATE.jsonl, or MODEL_TASK.jsonl of the harness before 0.4.3."""
+    if path.stem.startswith("samples_"):
+        return re.sub(DATE + "$", "", path.stem.removeprefix("samples_"))
+    tasks = _object(lm_eval_results(path).get("results"))
+    known = [task for task in tasks if path.stem.endswith(f"_{task}")]
+    return max(known, key=len, default=path.stem)
 
 
 def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:
@@ -195,7 +248,8 @@ def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:
     scores: dict[str, float] = {}
     for each in rows:
         end = f",{each.get('filter')}" if several else ""
-        scores |= numbers_of({name + end: each.get(name) for name in each.get("metrics", ())})
+        metrics = [name for name in each.get("metrics", ()) if name != NO_METRIC]
+        scores |= numbers_of({name + end: each.get(name) for name in metrics})
     questions = [doc[name] for name in QUESTIONS if isinstance(doc.get(name), str)]
     return _record(
         id=str(row["doc_id"]),
@@ -223,7 +277,7 @@ def generations(path: Path) -> str:
         InputError: the file cannot be read, is empty, or belongs to a task that is not qabench's.
     """
     try:
-        rows = [_answer(row) for row in read_json_lines(path)]
+        rows = [_answer(row) for row in sample_rows(path)]
     except OSError as error:
         raise unreadable(f"the samples {path}", error) from None
     if not rows:
@@ -257,7 +311,26 @@ def read_lighteval(path: Path) -> Evaluation:
     except KeyError as error:
         raise InputError(f"{path} is not a file of lighteval's details: it has no {error}") from None
     task = re.sub(DATE + "$", "", path.stem.removeprefix("details_"))
-    return evaluation_of(path, task, path.parent.parent.name or path.stem, _date(path), records)
+    evaluation = evaluation_of(path, task, path.parent.parent.name or path.stem, _date(path), records)
+    return with_reported(evaluation, _reported_by_lighteval(path, task))
+
+
+def _reported_by_lighteval(path: Path, task: str) -> list[Reported]:
+    """Return the scores of a task in results/MODEL/results_DATE.json, beside details/MODEL/DATE."""
+    date = path.parent
+    details = [folder for folder in path.parents if folder.name == "details"]
+    if not details:
+        return []
+    model = date.parent.relative_to(details[0])
+    file = details[0].parent / "results" / model / f"results_{date.name}.json"
+    if not file.is_file():
+        return []
+    values = _object(_object(_object(read_json(file)).get("results")).get(task))
+    return [
+        Reported(name, name, value)
+        for name, value in values.items()
+        if isinstance(value, int | float) and not name.endswith("_stderr")
+    ]
 
 
 def _lighteval_record(row: Row, number: int) -> Record:
@@ -281,16 +354,35 @@ def read_shared(path: Path) -> list[Evaluation]:
     by_log = grouped(
         ((str(row.get("evaluation_name", "")), str(row.get("model_id", ""))), row) for row in _rows(path)
     )
-    return [
-        evaluation_of(
+    evaluations = []
+    for (task, model), rows in by_log.items():
+        evaluation = evaluation_of(
             path=path,
             task=task or path.stem,
             model=model or path.stem,
             created=_date(path),
             records=list(map(_shared, _samples(rows, _sample_and_epoch, _result))),
         )
-        for (task, model), rows in by_log.items()
-    ]
+        evaluations.append(with_reported(evaluation, _reported_by_document(path, task, model)))
+    return evaluations
+
+
+def _reported_by_document(path: Path, task: str, model: str) -> list[Reported]:
+    """Return the scores of a model in NAME.json, the aggregate of Every Eval Ever beside NAME_samples.jsonl."""
+    file = path.with_name(path.stem.removesuffix("_samples") + ".json")
+    if not file.is_file():
+        return []
+    document = _object(read_json(file))
+    if model and _object(document.get("model_info")).get("id") != model:
+        return []
+    reported = []
+    for each in map(_object, document.get("evaluation_results") or ()):
+        details = _object(each.get("score_details"))
+        value = details.get("score")
+        if each.get("evaluation_name", task) == task and isinstance(value, int | float):
+            count = _object(details.get("uncertainty")).get("num_samples")
+            reported.append(Reported(_result(each), file.name, value, count))
+    return reported
 
 
 def _sample_and_epoch(row: Row) -> tuple[str, int]:
@@ -339,9 +431,16 @@ def _record(
 
 def _rows(path: Path) -> list[Row]:
     try:
-        return [row.fields for row in read_json_lines(path)]
+        return [row.fields for row in sample_rows(path)]
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def sample_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a file of samples: JSON Lines, or a list as lm-evaluation-harness wrote before 0.4.3."""
+    with path.open("rb") as file:
+        is_list = file.read(FIRST_BYTES).lstrip().startswith(b"[")
+    yield from read_json_list(path) if is_list else read_json_lines(path)
 
 
 def _object(value: Any) -> Row:

@@ -26,6 +26,7 @@ from qabench.evaluation.signature import ASKED, VERSION, Field, merged, parse, s
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
+from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
 from qabench.runs.facts import with_facts
 from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
 from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
@@ -517,6 +518,16 @@ def read_any_log(path: Path) -> list[Evaluation]:
     keys, present = _keys(log), {record.id for record in records}
     missing = [id for id, epoch in keys if epoch == 1 and id not in present]
     problem = f"questions without a sample: {len(missing)} ({some(missing)})"
+    results = (
+        log.results
+        if isinstance(log.results, Mapping)
+        else values_of(log.results)
+        if log.results
+        else {}
+    )
+    reported, reducers, others = reported_by_inspect(
+        results, any(record.epoch > 1 for record in records)
+    )
     evaluation = evaluation_of(
         path=path,
         task=log.eval.task,
@@ -529,7 +540,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
         problems=[problem] if missing else [],
         origin=log.eval.task_id,
     )
-    return [evaluation]
+    return [with_reported(with_reducers(evaluation, reducers), reported, others)]
 
 
 def _starts_as_log(path: Path) -> bool:

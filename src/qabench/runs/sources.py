@@ -12,7 +12,7 @@ from qabench.adapters.files import evaluate_systems
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.containers import prediction_rows
 from qabench.data.predictions import STDIN, Predictions, is_saved_dataset, parse_predictions, some
-from qabench.data.rows import Row, read_json_lines, without_none
+from qabench.data.rows import Row, without_none
 from qabench.errors import DataError, InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
@@ -144,7 +144,7 @@ def _with_harness_facts(
     from qabench.runs import foreign
     from qabench.runs.lm_eval_facts import harness_facts
 
-    rows = [row.fields for row in read_json_lines(path)]
+    rows = [row.fields for row in foreign.sample_rows(path)]
     loaded = scorer.load(config, questions).rows
     facts = harness_facts(
         scorer, loaded, foreign.lm_eval_task(path), rows, foreign.lm_eval_results(path)
@@ -160,9 +160,11 @@ def _with_harness_facts(
 
 
 def _first_row(path: Path) -> Row:
-    """Return the first row of a file of JSON Lines, or {} if it has none."""
+    """Return the first row of a file of JSON Lines, or of samples in a list, or {} if it has none."""
+    from qabench.runs.foreign import sample_rows
+
     try:
-        return next((row.fields for row in read_json_lines(path)), {})
+        return next((row.fields for row in sample_rows(path)), {})
     except (DataError, OSError):
         return {}
 
