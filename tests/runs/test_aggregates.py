@@ -182,7 +182,7 @@ def test_old_samples_of_lm_eval_keep_their_filters_apart(tmp_path: Path, is_list
     assert not evaluation.notes and not evaluation.problems
 
 
-def test_scores_of_lm_eval_that_differ_from_its_results_are_shown(tmp_path: Path) -> None:
+def test_scores_of_lm_eval_that_differ_are_shown(tmp_path: Path) -> None:
     values = {"filter": "none", "metrics": ["acc", "bypass", "ppl"], "bypass": 999, "ppl": [-3.5, 2]}
     rows = [sample(i, acc=float(i % 2), **values) for i in range(N)]
     results = lm_eval_results_of(acc__none=0.25, acc_stderr__none=0.1, bypass__none=999, ppl__none=12.5)
