@@ -1,11 +1,14 @@
 """The calls of runs: their limit is exact at any concurrency, and estimates count what a run sends."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from openai_server import Fault, OpenAIServer
+from scripted_wiki import ScriptedWiki, isolate
+from web_server import WebServer, page
 
 from qabench import evaluate_predictions
 from qabench.errors import InputError, QabenchError
@@ -17,15 +20,31 @@ from qabench.runs.running import Watch, resume, start
 
 PROBE = 1  # the short call before the first question
 PASSAGES = [{"id": str(number), "text": f"What is the answer to question {number}?"} for number in range(9)]
-CORPUS = object()  # replaced by a file
+CORPUS, SEARCH = object(), object()  # replaced by files
+PLANETS = "463f5c17d453c3d3"  # needs the pages below
+SEARCH_FILE = """
+url = "{url}/search"
+results = "results"
+address = "url"
+[params]
+q = "{{query}}"
+[pages]
+delay = 0
+private_addresses = true
+"""
 SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("fanoutqa", "closed-book", {}),
+    ("fanoutqa", "open-book", {"context_length": 4000}),
+    ("fanoutqa", "open-book", {"context_length": 4000, "search": "text"}),
+    ("fanoutqa", "evidence-provided", {"context_length": 4000, "ids": PLANETS}),
     *[("felm", method, {}) for method in ("raw", "cot", "link", "content")],
     ("felm", "cot-cons", {"domains": "science"}),
     *[("felm", method, {"claims": True}) for method in ("raw", "cot", "link")],
     ("expertqa", "closed", {}),
     ("expertqa", "retrieve-read", {"corpus": CORPUS}),
     ("expertqa", "post-hoc", {"corpus": CORPUS}),
+    ("expertqa", "retrieve-read-web", {"search": SEARCH, "ranker": "bm25"}),
+    ("expertqa", "post-hoc-web", {"search": SEARCH, "ranker": "bm25"}),
     ("fastbook", "rag", {}),
 ]
 
@@ -36,19 +55,47 @@ def server(server: OpenAIServer, cache: Path) -> OpenAIServer:
     return server
 
 
+@pytest.fixture
+def wiki(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWiki]:
+    isolate(tmp_path, monkeypatch)
+    monkeypatch.setenv("QABENCH_CACHE", str(cache))
+    with ScriptedWiki() as running:
+        monkeypatch.setenv("QABENCH_WIKIPEDIA_API", running.api)
+        titles = {"Jupiter": 38930, "Saturn": 44474}
+        running.pages = {title: (number, 1, f"<p>{title} is far away.</p>" * 9) for title, number in titles.items()}
+        yield running
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    with WebServer() as running:
+        running.pages = {"/light": page("Light", "Light takes minutes from the Sun to the Earth. " * 30)}
+        # Some questions and claims have no page.
+        running.found = lambda query: [] if "iron" in query.lower() or "It was" in query else ["/light"]
+        yield running
+
+
 @pytest.mark.parametrize(("name", "setting", "arguments"), SETTINGS)
 def test_an_estimate_counts_the_calls_of_the_run(
-    name: str, setting: str, arguments: dict[str, Any], server: OpenAIServer, tmp_path: Path
-) -> None:
-    corpus = tmp_path / "corpus.jsonl"
+    name: str, setting: str, arguments: dict[str, Any], server: OpenAIServer, wiki: ScriptedWiki, web: WebServer,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    corpus, search = tmp_path / "corpus.jsonl", tmp_path / "search.toml"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in PASSAGES))
-    chosen = {key: str(corpus) if value is CORPUS else value for key, value in arguments.items()}
+    search.write_text(SEARCH_FILE.format(url=web.url))
+    files = {id(CORPUS): str(corpus), id(SEARCH): str(search)}
+    chosen = {key: files.get(id(value), value) for key, value in arguments.items()}
     task_args = {"config": "sample", "prompt": "qabench", **chosen}
     if name == "fastbook":
         del task_args["prompt"]
     plan = plan_run(name, setting, "m", task_args)
     start(name, setting, "m", base_url=server.base_url, task_args=task_args, log_dir=tmp_path, cache=False)
     assert plan.calls > 0 and len(server.calls) == plan.calls + PROBE
+    if setting == "retrieve-read-web":  # a question without passages is not asked
+        assert 0 < plan.calls < 8
+    # A setting with evidence got it.
+    assert bool(web.requests) is (arguments.get("search") is SEARCH)
+    assert bool(wiki.requests) is (setting == "evidence-provided")
 
 
 @pytest.mark.parametrize(("most", "at_once"), [(1, 1), (5, 1), (5, 12), (13, 12)])

@@ -340,7 +340,8 @@ def _grid(
     grid: Any = RichTable(
         box=None, pad_edge=False, padding=(0, BETWEEN_COLUMNS, 0, 0), header_style="dim"
     )
-    for name, side, width in zip(columns, sides, widths or [None] * len(columns), strict=True):
+    least_widths: Sequence[int | None] = widths or [None] * len(columns)
+    for name, side, width in zip(columns, sides, least_widths, strict=True):
         grid.add_column(Text(name), justify=side, overflow="fold", min_width=width)
     for row in rows:
         grid.add_row(*map(Text, row))
