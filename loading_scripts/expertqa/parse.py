@@ -80,12 +80,16 @@ def parse_answers(row: SourceRow) -> Json:
 
 
 def parse_lfqa(row: SourceRow) -> Json:
-    """Parse a question of the long-form QA task with its reference answer: a row of an ``lfqa`` file."""
+    """Parse a question of the long-form QA task with its reference answer: a row of an ``lfqa`` file.
+
+    ``example_id`` starts at 0 in every file. ``question_id`` has no such twins: it is the question's
+    ``id`` in the other configs.
+    """
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
-    return {"id": str(number), "example_id": number} | {
-        key: row.get(key, str) for key in ("context", "question", "answer")
-    }
+    texts = {key: row.get(key, str) for key in ("context", "question", "answer")}
+    ids = {"id": str(number), "example_id": number, "question_id": question_id(texts["question"])}
+    return ids | texts
 
 
 def question_id(question: str) -> str:

@@ -76,7 +76,14 @@ def test_lfqa_random_equals_the_source(mirror: Path, tmp_path: Path) -> None:
     files = {"train": "rand_lfqa_train", "validation": "rand_lfqa_val", "test": "rand_lfqa_test"}
     raw = {split: lines(mirror / DATA / f"lfqa/{name}.json") for split, name in files.items()}
     loaded = qabench.load_dataset("expertqa", "lfqa_random", cache_dir=str(tmp_path))
-    with_ids = {split: [{"id": str(row["example_id"]), **row} for row in rows] for split, rows in raw.items()}
+    ids = {
+        split: [{"id": str(row["example_id"]), "question_id": parse.question_id(row["question"])} for row in rows]
+        for split, rows in raw.items()
+    }
+    with_ids = {
+        split: [{**own, **row} for own, row in zip(ids[split], rows, strict=True)] for split, rows in raw.items()
+    }
+    assert len({own["question_id"] for rows in ids.values() for own in rows}) == 1734 + 216 + 219
     assert {split: list(rows) for split, rows in loaded.items()} == with_ids
     assert {split: len(rows) for split, rows in raw.items()} == {"train": 1734, "validation": 216, "test": 219}
 
@@ -107,7 +114,9 @@ def test_a_file_of_the_schema_loads(config: str, tmp_path: Path) -> None:
     rows = {split: [row_of(config)] * (i + 1) for i, split in enumerate(CONFIGS[config].splits)}
     files = {split: jsonl(tmp_path / f"{split}.jsonl", *of_split) for split, of_split in rows.items()}
     loaded = qabench.load_dataset("expertqa", config, data_files=files, cache_dir=str(tmp_path / "hf"))
-    again = (lambda row: {name: row[name] for name in row if name != "id"}) if config.startswith("lfqa") else source_of
+    ids = ("id", "question_id")
+    without_ids = lambda row: {name: row[name] for name in row if name not in ids}  # noqa: E731
+    again = without_ids if config.startswith("lfqa") else source_of
     assert {split: [again(row) for row in of_split] for split, of_split in loaded.items()} == rows
 
 

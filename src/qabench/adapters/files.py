@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from qabench.adapters.identity import identified
 from qabench.benchmarks.base import Benchmark
 from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, by_system, some
 from qabench.data.rows import without_none
@@ -57,9 +58,23 @@ def evaluate_systems(
     """Score each system in a file of predictions by itself, with all its samples.
 
     See ``evaluate`` for the arguments, and ``by_system`` for what is a system and a sample. A system
-    without a prediction for these questions is left out, which is a problem of the others.
+    without a prediction for these questions is left out, which is a problem of the others. A
+    prediction with the text of another question than its id has is an error (see ``identified``).
     """
     loaded, options = _load(benchmark, config, questions, predictions, options)
+    predictions, notes = identified(benchmark, loaded, predictions, questions)
+    evaluations = _evaluated_systems(benchmark, loaded, predictions, groups, progress, options)
+    return [replace(each, notes=[*notes, *each.notes]) for each in evaluations]
+
+
+def _evaluated_systems(
+    benchmark: Benchmark,
+    loaded: Questions,
+    predictions: Predictions,
+    groups: Sequence[str] | None,
+    progress: Progress | None,
+    options: Mapping[str, Any],
+) -> list[Evaluation]:
     systems = by_system(predictions)
     if len(systems) == 1 and all(len(samples) == 1 for samples in systems.values()):
         return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]

@@ -34,6 +34,8 @@ class Question:
         reference: the reference answer, or "" if there is none.
         groups: grouping -> the groups that the question is in, such as {"category": ["History"]}.
         row: the row of the dataset.
+        unique_id: an id that no other split or config has for another question, if ``id`` is not
+            such an id.
     """
 
     id: str
@@ -41,6 +43,7 @@ class Question:
     reference: str
     groups: Mapping[str, Sequence[str]]
     row: Row
+    unique_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

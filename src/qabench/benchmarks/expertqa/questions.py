@@ -32,7 +32,8 @@ def load_questions(
     A row of the dataset is returned with two more columns: field (the expert's field, in the lfqa
     configs from the same question in the config questions, or None), and reference (the reference
     answer, or None). An id is ``example_id`` in the lfqa
-    configs, and elsewhere the first 12 hex digits of the SHA-256 of the question's text.
+    configs, whose splits have the same ids, and elsewhere the first 12 hex digits of the SHA-256 of
+    the question's text, which is ``question_id`` in the lfqa configs.
 
     A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in
     the format of one of the authors' files, used instead of the config's questions.
@@ -66,7 +67,7 @@ def _question(row: Json) -> Question:
     if answers := row.get("answers"):
         groups["system"] = [answer["system"] for answer in answers]
     row |= {"field": metadata["field"] if metadata else None, "reference": reference}
-    return Question(row["id"], row["question"], reference or "", groups, row)
+    return Question(row["id"], row["question"], reference or "", groups, row, row.get("question_id"))
 
 
 @cache
