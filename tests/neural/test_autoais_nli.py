@@ -104,7 +104,7 @@ def test_punkt_and_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
         raise LookupError
 
     monkeypatch.setattr(nltk, "sent_tokenize", no_data)
-    with pytest.raises(QabenchError, match=r"python -m nltk\.downloader punkt_tab, or pass split="):
+    with pytest.raises(QabenchError, match=r"needs the data of NLTK's Punkt: python -m nltk\.downloader punkt_tab"):
         label_claims([("c", ["w " * 600])], Scripted(lambda prompt: ("1", 0.0)))
     monkeypatch.setattr(nltk, "sent_tokenize", lambda text: [text, "b"])
     assert punkt("a") == ["a", "b"]

@@ -72,7 +72,8 @@ def test_redirects_within_the_host_are_followed(server: ScriptedWiki, wiki: Medi
     for target in ("/w/api.php?action=parse&oldid=1001", "http://[::1"):  # a malformed one is tried again
         server.faults.append(Fault(status=301, headers={"Location": target}))
     assert wiki.content(server.row(1)).strip() == "Text of page 1."
-    server.faults.extend([Fault(status=301, headers={"Location": "/w/api.php?action=parse&oldid=1"})] * 6)
+    targets = [f"/w/api.php?action=parse&oldid={number}" for number in range(6)]
+    server.faults.extend(Fault(status=301, headers={"Location": target}) for target in targets)
     with pytest.raises(WikiError, match="too many redirects: more than 5"):
         wiki.content(server.row(2))
 

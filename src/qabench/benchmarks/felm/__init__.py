@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
 from qabench.data.rows import Json, Row
+from qabench.errors import SourceError
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Messages, Question, Questions
 
@@ -157,7 +158,10 @@ class Felm(Benchmark):
         joined = super().join(loaded, predictions, groups, options)
         if not joined.unknown or loaded.config not in DOMAINS:
             return joined
-        ids = {question.id for question in self.load("all", None).rows}
+        try:
+            ids = {question.id for question in self.load("all", None).rows}
+        except SourceError:  # the predictions are for custom questions, and the dataset is not here
+            return joined
         return with_other_parts(joined, ids, self.part)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FelmScorer:
