@@ -39,6 +39,15 @@ UNANSWERED: Literal[Unanswered.UNANSWERED] = Unanswered.UNANSWERED
 """
 
 
+NOT_STRING = "answers that are not strings"
+"""What every route calls answers that scorers turn into text. See ``text_of``."""
+
+
+def is_text(answer: Any) -> bool:
+    """Tell whether an answer is a string, or there is none."""
+    return isinstance(answer, str) or answer is None or answer is UNANSWERED
+
+
 def is_list_of(value: Any, kind: type) -> bool:
     """Tell whether a value is a list or a tuple whose items have a type."""
     return isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value)

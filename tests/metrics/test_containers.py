@@ -1,7 +1,9 @@
 """All metrics take every container of values, and refuse what is not a column of values."""
 
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import evaluate
@@ -11,10 +13,13 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset
 from stand_ins import no_weights
+from typer.testing import CliRunner
 
 import qabench
 from qabench import metrics
+from qabench.cli import app
 from qabench.data.containers import items_of, prediction_rows
+from qabench.data.predictions import read_predictions
 from qabench.errors import InputError, QabenchError
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -232,3 +237,28 @@ def test_evaluate_predictions_takes_a_dict_and_a_frame() -> None:
     assert scores(pd.DataFrame(rows)) == expected
     with pytest.raises(InputError, match="a list of strings, without the ids"):
         scores(["Paris"] * len(ids))
+
+
+def test_answers_that_are_not_strings_are_named_everywhere(tmp_path: Path) -> None:
+    answers: list[Any] = [{"France": "Paris"}, ["Lima"], True, "Rome", None, 3]
+    rows = qabench.load_dataset("fanoutqa", "sample", split="validation").select(range(len(answers)))
+    counted = "answers that are not strings: 4 ("
+    for name in ("fanout_acc", "fanout_rouge", "fanoutqa", "fanout_bleurt"):
+        deviations = compute(name, answers, rows["answer"])["deviations"]
+        (sentence,) = [each for each in deviations if each.startswith(counted)]
+        assert sentence.endswith("(predictions[0], predictions[1], predictions[2], predictions[5])")
+        assert not any("strings" in each for each in compute(name, ["a"] * 6, rows["answer"])["deviations"])
+    predictions = [{"id": id, "answer": answer} for id, answer in zip(rows["id"], answers, strict=True)]
+    evaluation = qabench.evaluate_predictions("fanoutqa", "sample", predictions, "rouge")
+    assert any(each.startswith(counted) for each in evaluation.problems)
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in predictions))
+    arguments = ["score", "fanoutqa", str(file), "--config", "sample", "--scores", "rouge", "--json"]
+    shown = json.loads(CliRunner().invoke(app, arguments).stdout)
+    assert any(each.startswith(counted) for each in shown["problems"])
+
+
+def test_an_answer_that_is_a_row_is_refused_in_files() -> None:
+    rows = [{"id": "1", "answer": {"id": "1", "answer": "Rome"}}, {"id": "2", "answer": {"id": "a river"}}]
+    (line,) = read_predictions(rows, ["answer"]).bad_lines
+    assert "the field 'answer' is itself a row with the keys 'id', 'answer'" in line.reason

@@ -19,9 +19,10 @@ from inspect import signature as signature_of
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
-from qabench.answers import UNANSWERED, check_pairs, dumps, loads
+from qabench.answers import NOT_STRING, UNANSWERED, check_pairs, dumps, is_text, loads
 from qabench.benchmarks import benchmark
 from qabench.data.containers import items_of
+from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import Record
@@ -155,6 +156,11 @@ class MetricModule:
                 *result["deviations"],
                 f"{missing} of {len(answers)} questions have no prediction",
             ]
+        if self.ANSWERS:
+            not_text = [f"predictions[{i}]" for i, answer in enumerate(answers) if not is_text(answer)]
+            if not_text:
+                counted = f"{NOT_STRING}: {len(not_text)} ({some(not_text)})"
+                result["deviations"] = [*result["deviations"], counted]
         return dict(_flat(result)) if flat else result
 
     def _options(self) -> list[str]:

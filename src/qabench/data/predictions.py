@@ -450,6 +450,13 @@ def _prediction(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]
         if row.keys().isdisjoint(names):
             keys = ", ".join(map(repr, row)) or "none"
             raise ValueError(f"without {' or '.join(map(repr, names))} (keys: {keys:.200})")
+    for name in needs:
+        value = row.get(name)
+        if isinstance(value, Mapping) and "id" in value and not value.keys().isdisjoint(needs):
+            raise ValueError(
+                f"the field {name!r} is itself a row with the keys {', '.join(map(repr, value)):.200}; it must be "
+                f"the {name} alone"
+            )
     identity = next(row[name] for name in ids if name in row)
     if isinstance(identity, bool) or not isinstance(identity, str | int):
         raise ValueError(f"the id is neither a string nor an integer: {identity!r:.60}")

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from typer import Option
 
-from qabench.answers import dumps
+from qabench.answers import NOT_STRING, dumps
 from qabench.benchmarks import benchmark
 from qabench.cli.output import say, say_on_stderr
 from qabench.data.predictions import WITHOUT_PREDICTION, Predictions, join, read_predictions, some
@@ -91,7 +91,7 @@ def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
     not_text = [row for row in predictions.rows if not isinstance(row.fields["answer"], str)]
     if not_text:
         places = some(not_text)
-        problems.append(f"answers that are not strings: {len(not_text)} ({places})")
+        problems.append(f"{NOT_STRING}: {len(not_text)} ({places})")
     if problems:
         raise InputError(f"{predictions.path}: {'; '.join(problems)}. Fix or remove these lines")
     if missing := [id for id in joined.missing if id != DROPPED]:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from qabench.answers import UNANSWERED, loads, text_of
+from qabench.answers import NOT_STRING, UNANSWERED, is_text, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer, shared_normalizer
 from qabench.data.predictions import some
@@ -27,7 +27,7 @@ from qabench.text import Lemmatizer
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
 
-NULL, BLANK, NOT_STRING = "null answers", "empty answers", "answers that are not strings"
+NULL, BLANK = "null answers", "empty answers"
 NO_VERDICT, FAILED = "no readable verdict of the judge", "the call of the judge failed"
 Bleurt = Callable[[list[str], list[str]], Sequence[float]]
 """References and candidates, two lists of strings, to one score for each pair."""
@@ -323,7 +323,7 @@ def _answer_problem(answer: Any) -> str:
         return ""
     if answer is None:
         return NULL
-    if not isinstance(answer, str):
+    if not is_text(answer):
         return NOT_STRING
     return "" if answer.strip() else BLANK
 
