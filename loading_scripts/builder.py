@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from qabench.data.rows import Json, SourceRow, read_json, read_json_lines
+from qabench.data.rows import Json, SourceRow, read_json, read_json_lines, read_json_list
+from qabench.errors import DataError
 from qabench.loading_scripts import (
     LEADERBOARD,
     citation,
@@ -34,6 +38,42 @@ def features(declared: Any) -> Any:
     if isinstance(declared, list):
         return datasets.List(features(declared[0]))
     return {name: features(part) for name, part in declared.items()}
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file begins like a Parquet file."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def parquet_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a Parquet file, counted from 0. Raises DataError for a damaged file."""
+    try:
+        number = 0
+        for batch in pq.ParquetFile(path).iter_batches():
+            for fields in batch.to_pylist():
+                yield SourceRow.of(fields, f"{path}, row {number}")
+                number += 1
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} begins like a Parquet file, but cannot be read ({error})") from None
+
+
+_NOT_ROWS = SourceRow({}, "")
+
+
+def _json_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a file of JSON Lines or with a JSON list, or ``_NOT_ROWS`` for anything else."""
+    try:
+        rows = read_json_lines(path)
+        first = next(rows, _NOT_ROWS)
+    except DataError:  # of a list, the first line is not an object
+        try:
+            yield from read_json_list(path)
+        except DataError:
+            yield _NOT_ROWS
+        return
+    yield first
+    yield from rows
 
 
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
@@ -119,8 +159,53 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     def _generate_examples(self, split: str, files: list[Any]) -> Iterator[tuple[tuple[int, int], Json]]:
         for number, file in enumerate(files):
             path = self._path(file)
-            rows = published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
+            if self._own_files is not None:
+                rows = self._own_rows(path, split)
+            elif self._is_shipped_leaderboard():
+                rows = published_rows(path)
+            else:
+                rows = self._rows(path, split)
             yield from (((number, i), row) for i, row in enumerate(rows))
+
+    def _own_rows(self, path: Path, split: str) -> Iterator[Json]:
+        """Yield the rows of a user's file: in the official format, or rows of the dataset in Parquet or JSON."""
+        if is_parquet(path):
+            return self._checked(parquet_rows(path))
+        rows = _json_rows(path)
+        first = next(rows, None)
+        if first is None:
+            return iter(())
+        is_row = first is not _NOT_ROWS and self._is_row(first) and not self._is_official(path, split)
+        if is_row:
+            return self._checked(chain([first], rows))
+        return published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
+
+    def _is_row(self, row: SourceRow) -> bool:
+        try:
+            return bool(list(self._checked([row])))
+        except DataError:
+            return False
+
+    def _is_official(self, path: Path, split: str) -> bool:
+        """Return whether the first row has the official format, whose fields may be the dataset's columns."""
+        try:
+            next(self._rows(path, split), None)
+        except DataError:
+            return False
+        return True
+
+    def _checked(self, rows: Iterable[SourceRow]) -> Iterator[Json]:
+        """Yield the fields of rows of the dataset. Raises DataError for other columns or types."""
+        schema = self.info.features.arrow_schema
+        for row in rows:
+            row.only(*schema.names)
+            if missing := [name for name in schema.names if name not in row.fields]:
+                raise DataError(f"{row.where}: the field {missing[0]!r} is missing")
+            try:
+                pa.RecordBatch.from_pylist([dict(row.fields)], schema)
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise DataError(f"{row.where}: not a row of the dataset ({error})") from None
+            yield dict(row.fields)
 
     def _columns(self) -> dict[str, Any]:
         """Return the features of the config, or of the default one (also for parts of the sample)."""
@@ -150,10 +235,15 @@ class RowsBuilder(BenchmarkBuilder):
         return columns
 
     def _types(self, paths: Sequence[Path]) -> dict[str, Any]:
-        rows = [row for path in paths for row in self._rows(path, "")]
+        rows = [row for path in paths for row in self._own_rows(path, "")]
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name) for row in rows] for name in names}
         return dict(datasets.Dataset.from_dict(columns).features)
+
+    def _own_rows(self, path: Path, split: str) -> Iterator[Json]:
+        if is_parquet(path):
+            return (dict(row.fields) for row in parquet_rows(path))
+        return self._rows(path, split)
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return (dict(row.fields) for row in read_json_lines(path))

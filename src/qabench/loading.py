@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
+from urllib.parse import urlsplit
 
 from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.evaluation.signature import version
+from qabench.io.environment import offline_variable
+from qabench.io.files import cache_dir as files_cache
+from qabench.io.files import replacing
+from qabench.io.http import HttpClient
+from qabench.io.limits import Limits
 from qabench.loading_scripts import custom_folders, dataset_table
 from qabench.metrics import metric_folder, metric_names
 
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
         """The options of ``load_dataset`` that do not change the type of its result."""
 
         data_files: DataFiles | None
+        revision: str | None
         num_proc: int | None
         cache_dir: str | Path | None
         download_mode: DownloadMode | str | None
@@ -111,9 +121,10 @@ def builder(
 
 @overload
 def load_dataset(
-    name: str,
-    config: str | None = ...,
+    path: str | None = ...,
+    name: str | None = ...,
     *,
+    config: str | None = ...,
     split: None = ...,
     streaming: Literal[False] = ...,
     **options: Unpack[Options],
@@ -122,9 +133,10 @@ def load_dataset(
 
 @overload
 def load_dataset(
-    name: str,
-    config: str | None = ...,
+    path: str | None = ...,
+    name: str | None = ...,
     *,
+    config: str | None = ...,
     split: OneSplit,
     streaming: Literal[False] = ...,
     **options: Unpack[Options],
@@ -133,9 +145,10 @@ def load_dataset(
 
 @overload  # lists of splits, and streaming
 def load_dataset(
-    name: str,
-    config: str | None = ...,
+    path: str | None = ...,
+    name: str | None = ...,
     *,
+    config: str | None = ...,
     split: OneSplit | list[Any] | None = ...,
     streaming: bool = ...,
     **options: Unpack[Options],
@@ -144,30 +157,38 @@ def load_dataset(
 
 @cache_errors()
 def load_dataset(
-    name: str,
-    config: str | None = None,
+    path: str | None = None,
+    name: str | None = None,
     *,
+    config: str | None = None,
     split: Any = None,
     streaming: bool = False,
     data_files: DataFiles | None = None,
+    revision: str | None = None,
     num_proc: int | None = None,
     cache_dir: str | Path | None = None,
     download_mode: DownloadMode | str | None = None,
     verification_mode: VerificationMode | str | None = None,
     keep_in_memory: bool = False,
 ) -> Any:
-    """Load a benchmark from verified source files, with the arguments of ``datasets.load_dataset`` in its order.
+    """Load a benchmark from verified source files, with these arguments of ``datasets.load_dataset``.
 
     Args:
-        name: the benchmark, "fanoutqa" or "qabench/fanoutqa".
-        config: the config, such as "dev". None for the default config.
+        path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
+        name: the config, such as "dev". None for the default config. Without ``path``, the
+            benchmark.
+        config: another word for the config.
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a
             list of these. None for a dict with all splits. Files of other splits are not needed.
         streaming: read the rows one by one, without an Arrow file in the cache. For whole splits
             only: use .take(n) and .skip(n).
-        data_files: custom files in the benchmark's official format to read instead of the published
-            ones: a path or a list of paths for the first split of the config, or a dict {split:
-            paths}. Their content is not verified.
+        data_files: custom files to read instead of the published ones: a path, a pattern such as
+            "parts/*.json", an http(s) URL, or a list of these, for the first split of the config,
+            or a dict {split: paths}. Either in the benchmark's official format, or with the
+            dataset's rows, as ``Dataset.to_json``, ``to_parquet`` and ``qabench build`` write them.
+            Their content is not verified. (``to_json`` rounds numbers to 10 digits.)
+        revision: None, "main" or the tag of the installed version, such as "v0.2.0": the version
+            of qabench decides the data.
         num_proc: the number of processes that prepare the data. A benchmark with a single file uses
             one.
         cache_dir: the folder in which ``datasets`` stores the Arrow files. By default below
@@ -182,25 +203,31 @@ def load_dataset(
         splits, else a dict with all splits.
 
     Raises:
-        InputError: unknown benchmark, config, split or file.
+        InputError: unknown benchmark, config, revision, split or file.
         SourceUnavailable: the data is neither in a mirror nor in the cache, and cannot be
             downloaded.
         DigestMismatch: a source file is not the pinned one.
         DataError: a row does not fit the schema. The message names file, row and field.
         QabenchError: HF_HOME or ``cache_dir`` cannot be written.
     """
+    benchmark, config = _benchmark_and_config(path, name, config)
+    if revision not in (None, "main", f"v{version()}"):
+        raise InputError(
+            f"revision is {revision!r}; allowed: None, 'main' or 'v{version()}'. The installed version of qabench "
+            "decides the data: install another version to load its data"
+        )
     folder = None if cache_dir is None else str(cache_dir)
     try:
-        dataset_builder = builder(name, config, data_files=data_files, cache_dir=folder)
+        dataset_builder = builder(benchmark, config, data_files=data_files, cache_dir=folder)
     except OSError:
         if not streaming:
             raise
         # A builder creates its cache folder. Streaming does not use it, so that any folder will do.
         with TemporaryDirectory(prefix="qabench-streaming-") as unused:
-            dataset_builder = builder(name, config, data_files=data_files, cache_dir=unused)
+            dataset_builder = builder(benchmark, config, data_files=data_files, cache_dir=unused)
     names = _split_names(dataset_builder, split)
     if data_files is None and not streaming and names and names != dataset_builder.split_names():
-        dataset_builder = builder(name, config, only_splits=names, cache_dir=folder)
+        dataset_builder = builder(benchmark, config, only_splits=names, cache_dir=folder)
     if not streaming:
         dataset_builder.download_and_prepare(
             num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
@@ -208,9 +235,11 @@ def load_dataset(
     try:
         if streaming:
             return dataset_builder.as_streaming_dataset(split=split)
-        return dataset_builder.as_dataset(split=split, in_memory=keep_in_memory)
+        return _as_dataset(dataset_builder, split, keep_in_memory)
     except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
-        raise InputError(f"split {split!r} of {name} {dataset_builder.config.name}: {error}") from None
+        raise InputError(
+            f"split {split!r} of {benchmark} {dataset_builder.config.name}: {error}"
+        ) from None
 
 
 @cache_errors()
@@ -233,6 +262,19 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
     return evaluate.load(str(metric_folder(metric)), **kwargs)
 
 
+def _benchmark_and_config(
+    path: str | None, name: str | None, config: str | None
+) -> tuple[str, str | None]:
+    """Return the benchmark and the config of the arguments of ``load_dataset``."""
+    if path is None:
+        path, name = name, None
+    if path is None:
+        raise InputError("load_dataset needs a benchmark, such as load_dataset('fanoutqa', 'dev')")
+    if None not in (name, config) and name != config:
+        raise InputError(f"the config is {name!r} and {config!r}: name and config are the same argument")
+    return path, config if name is None else name
+
+
 def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:
     """Return the names in a split, in the config's order, or None for all splits or a ``ReadInstruction``.
 
@@ -251,20 +293,80 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
     return None if "all" in names else [name for name in allowed if name in names]
 
 
+def _as_dataset(dataset_builder: BenchmarkBuilder, split: Any, in_memory: bool) -> Any:
+    """Return the prepared dataset of a split. A split without rows, which ``datasets`` refuses, is an empty dataset."""
+    from datasets import Dataset, DatasetDict
+
+    prepared = dataset_builder.info.splits or {}
+    empty = [name for name, part in prepared.items() if not part.num_examples]
+    if not empty:
+        return dataset_builder.as_dataset(split=split, in_memory=in_memory)
+    if split is None:
+        parts = {name: _as_dataset(dataset_builder, name, in_memory) for name in prepared}
+        return DatasetDict(parts)
+    if isinstance(split, list | tuple):
+        return [_as_dataset(dataset_builder, part, in_memory) for part in split]
+    names = list(prepared) if str(split) == "all" else _SPLIT.findall(str(split))
+    if not set(names) <= set(empty):
+        return dataset_builder.as_dataset(split=split, in_memory=in_memory)
+    where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
+    warnings.warn(f"the split {split} of {where} is empty: its files have no rows", stacklevel=4)
+    features = dataset_builder.info.features
+    columns: dict[str, list[Any]] = {name: [] for name in features}
+    return Dataset.from_dict(columns, features=features, info=dataset_builder.info, split=split)
+
+
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
+    """Return the files of each split, also those that match a pattern, and those of URLs, downloaded.
+
+    Raises:
+        InputError: another type, an empty list, or a file that does not exist.
+    """
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
     own: dict[str, list[Path]] = {}
-    try:
-        for name, files in by_split.items():
-            paths = [files] if isinstance(files, str | Path) else files
-            own[str(name)] = list(map(Path, paths))
-    except TypeError:  # of another type, which is as wrong as an empty list
-        own = {}
-    if not own or not all(own.values()):
-        raise InputError(
-            f"data_files is {data_files!r}; allowed: a path, a list of paths, or {{split: paths}}"
-        )
-    for path in (path for paths in own.values() for path in paths):
-        if not path.is_file():
-            raise InputError(f"data_files: the file {path} does not exist")
+    for name, files in by_split.items():
+        paths = [files] if isinstance(files, str | Path) else files
+        if not isinstance(paths, Iterable) or not (paths := list(paths)):
+            raise _wrong_files(data_files)
+        own[str(name)] = []
+        for path in paths:
+            if not isinstance(path, str | Path):
+                raise _wrong_files(data_files)
+            own[str(name)] += _matching(path)
+    if not own:
+        raise _wrong_files(data_files)
     return own
+
+
+def _wrong_files(data_files: object) -> InputError:
+    return InputError(
+        f"data_files is {data_files!r}; allowed: a path, a list of paths, or {{split: paths}}"
+    )
+
+
+def _matching(path: str | Path) -> list[Path]:
+    """Return the file of a path or URL, or the sorted files of a pattern."""
+    if re.match("https?://", str(path)):
+        return [_downloaded(str(path))]
+    if Path(path).is_file():  # also one with * in its name
+        return [Path(path)]
+    matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
+    files = [match for match in matches if match.is_file()]
+    if not files and glob.has_magic(str(path)):
+        raise InputError(f"data_files: no file matches {path}")
+    if not files:
+        raise InputError(f"data_files: the file {path} does not exist")
+    return files
+
+
+def _downloaded(url: str) -> Path:
+    """Return a copy of a file in the cache of qabench. It is downloaded each time: its content may have changed."""
+    if variable := offline_variable():
+        raise InputError(f"data_files: {url} cannot be downloaded because {variable} is set")
+    with closing(HttpClient(Limits(redirects="any"))) as client:
+        content: bytes = client.get(url, lambda response: response.content)
+    name = hashlib.sha256(url.encode()).hexdigest()[:16]
+    path = files_cache() / "data_files" / f"{name}{Path(urlsplit(url).path).suffix}"
+    with replacing(path) as file:
+        file.write(content)
+    return path

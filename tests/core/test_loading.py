@@ -4,6 +4,9 @@ import json
 import rlcompleter
 import shutil
 import socket
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,8 @@ import pytest
 from datasets import ReadInstruction, Split
 
 import qabench
-from qabench.errors import InputError, QabenchError, SourceUnavailable
-from qabench.loading_scripts import FOLDER
+from qabench.errors import DataError, InputError, QabenchError, SourceUnavailable
+from qabench.loading_scripts import FOLDER, dataset_table, shipped_names
 
 SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
 
@@ -122,3 +125,90 @@ def test_nothing_waits_for_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     qabench.load_dataset("felm", "sample", split="test", download_mode="force_redownload")
     qabench.load_metric("qabench/fanout_acc")
     assert not hosts
+
+
+def test_the_arguments_of_the_stock_function() -> None:
+    sample = qabench.load_dataset("felm", "sample", split="test")
+    for arguments in (
+        {"path": "qabench/felm", "name": "sample"},
+        {"name": "felm", "config": "sample"},  # as before
+        {"path": "felm", "config": "sample", "revision": "main"},
+    ):
+        loaded: Any = qabench.load_dataset(split="test", **arguments)
+        assert loaded[:] == sample[:]
+    assert len(qabench.load_dataset("felm", name="sample", split="test", revision=f"v{qabench.__version__}"))
+    with pytest.raises(InputError, match=r"revision is 'abc'; allowed: None, 'main' or 'v"):
+        qabench.load_dataset("felm", "sample", revision="abc")
+    with pytest.raises(InputError, match="needs a benchmark"):
+        qabench.load_dataset()
+    with pytest.raises(InputError, match="are the same argument"):
+        qabench.load_dataset("felm", "sample", config="all")
+
+
+SAMPLES = [
+    (name, config.name)
+    for name, table in ((name, dataset_table(name)) for name in shipped_names())
+    for config in table.configs.values()
+    if not config.files
+]
+
+
+@pytest.mark.parametrize(("name", "config"), SAMPLES)
+def test_rows_written_by_datasets_are_read(name: str, config: str, tmp_path: Path) -> None:
+    """JSON Lines, a JSON list and Parquet of ``datasets``."""
+    (whole,) = qabench.load_dataset(name, config).values()
+    whole.to_json(tmp_path / "rows.jsonl")
+    whole.to_json(tmp_path / "rows.json", lines=False)
+    whole.to_parquet(tmp_path / "rows.parquet")
+    rounded = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))  # to 10 digits by to_json
+    for file in tmp_path.iterdir():
+        rows = whole.to_list() if file.suffix == ".parquet" else rounded
+        (loaded,) = qabench.load_dataset(name, config, data_files=file).values()
+        assert loaded.features == whole.features and loaded.to_list() == rows, file
+        (streamed,) = qabench.load_dataset(name, config, data_files=file, streaming=True).values()
+        assert list(streamed) == rows
+
+
+def test_patterns_and_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = json.loads(SAMPLE.read_text(encoding="utf-8"))
+    for number, part in enumerate((questions[:5], questions[5:])):
+        (tmp_path / f"part{number}.json").write_text(json.dumps(part), encoding="utf-8")
+    whole = qabench.load_dataset("fanoutqa", "sample", split="validation")
+    pattern = f"{tmp_path}/**/part*.json"
+    assert qabench.load_dataset("fanoutqa", data_files=pattern, split="validation")[:] == whole[:]
+    with pytest.raises(InputError, match=r"data_files: no file matches .*nothing\*"):
+        qabench.load_dataset("fanoutqa", data_files=f"{tmp_path}/nothing*")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/part0.json"
+        monkeypatch.setenv("QABENCH_OFFLINE", "1")
+        with pytest.raises(InputError, match="cannot be downloaded because QABENCH_OFFLINE is set"):
+            qabench.load_dataset("fanoutqa", data_files=url)
+        monkeypatch.delenv("QABENCH_OFFLINE")
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        files: Any = [url, tmp_path / "part1.json"]
+        assert qabench.load_dataset("fanoutqa", data_files=files, split="validation")[:] == whole[:]
+        with pytest.raises(QabenchError, match="404"):
+            qabench.load_dataset("fanoutqa", data_files=url.replace("part0", "nowhere"))
+        server.shutdown()
+
+
+def test_a_file_without_rows(tmp_path: Path) -> None:
+    (tmp_path / "none.json").write_text("[]")
+    with pytest.warns(UserWarning, match="split test of felm all is empty: its files have no rows"):
+        empty = qabench.load_dataset("felm", "all", data_files=tmp_path / "none.json")
+    sample = qabench.load_dataset("felm", "sample", split="test")
+    assert len(empty["test"]) == 0 and empty["test"].features == sample.features
+    sample.to_parquet(tmp_path / "rows.parquet")
+    files: Any = {"train": tmp_path / "none.json", "test": tmp_path / "rows.parquet"}
+    assert len(qabench.load_dataset("felm", "all", data_files=files, split="train+test")) == len(sample)
+
+
+def test_a_bad_row_of_a_dataset(tmp_path: Path) -> None:
+    rows: Any = qabench.load_dataset("felm", "sample", split="test").to_list()
+    rows[2]["labels"] = "no list"
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(DataError, match=r"rows.jsonl, line 3: not a row of the dataset"):
+        qabench.load_dataset("felm", "all", data_files=path)
