@@ -11,10 +11,11 @@ from typing import Any
 from qabench.benchmarks import benchmark
 from qabench.hub.cards import NO_LICENSE, license_of
 from qabench.loading_scripts import FOLDER as DATASETS
-from qabench.loading_scripts import citation, source_table
+from qabench.loading_scripts import citation, dataset_table, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
 from qabench.metrics import metric_class
 
+REPOSITORY = "https://github.com/qabench/qabench"
 LANGUAGES = {"en": "English"}
 BEST = 5  # systems per table in the card of a metric
 DERIVED = (".precision", ".recall")  # columns of which a card shows the F-measure alone
@@ -47,7 +48,7 @@ def metric_parts(name: str) -> dict[str, Callable[..., str]]:
         "citation": lambda: _code(
             "bibtex", f"{citation(kind.BENCHMARK).strip()}\n\n{kind.CITATION.strip()}"
         ),
-        "references": lambda: _references(kind.BENCHMARK, kind.URLS),
+        "references": lambda: _references(name, kind.BENCHMARK, kind.URLS),
     }
 
 
@@ -143,10 +144,10 @@ def _value(value: float | None) -> str:
 
 
 def _source(name: str) -> str:
-    return (
-        f"Published by the authors; scores are fractions. Config `{LEADERBOARD}` of `qabench/{name}` has all digits "
-        "and the source of each value."
-    )
+    dataset = f"Config `{LEADERBOARD}` of `qabench/{name}`"
+    if dataset_table(name).restriction:  # never on the Hub
+        dataset = f'`qabench.load_dataset("{name}", "{LEADERBOARD}")`'
+    return f"Published by the authors; scores are fractions. {dataset} has all digits and the source of each value."
 
 
 def _details(name: str) -> str:
@@ -179,12 +180,16 @@ def _sources(name: str) -> str:
     return "\n".join(lines)
 
 
-def _references(name: str, urls: Sequence[str]) -> str:
+def _references(metric: str, name: str, urls: Sequence[str]) -> str:
     lines = [f"- <{url}>" for url in urls]
-    lines.append(f"- Dataset: `qabench/{name}`")
-    return "\n".join(
-        [*lines, f"- Metrics in Python and on the command line: `qabench score {name} FILE`"]
-    )
+    if dataset_table(name).restriction:
+        dataset = f'`qabench.load_dataset("{name}")` (not on the Hub: its license does not allow it)'
+    else:
+        dataset = f"`qabench/{name}`"
+    lines.append(f"- Dataset: {dataset}")
+    lines.append(f"- Metrics in Python and on the command line: `qabench score {name} FILE`")
+    lines.append(f"- Source code: <{REPOSITORY}/tree/main/metrics/{metric}>")
+    return "\n".join(lines)
 
 
 def _authors(entry: str) -> str:

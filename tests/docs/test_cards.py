@@ -10,9 +10,9 @@ import pytest
 from huggingface_hub import DatasetCard, SpaceCard
 
 import qabench
-from qabench.loading_scripts import benchmark_names
+from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.loading_scripts.published import LEADERBOARD
-from qabench.metrics import metric_names
+from qabench.metrics import metric_class, metric_names
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(huggingface_hub.__file__).parent / "templates" / "datasetcard_template.md"
@@ -99,3 +99,25 @@ def test_metric_cards_follow_the_template_with_the_arguments(name: str) -> None:
     listed = [argument for row in re.findall(r"^\| (`.+?) \|", inputs, re.MULTILINE) for argument in row.split(", ")]
     names = [name.strip("`") for name in listed]
     assert ["predictions", "references", *names] == [*parameters, "references_format", "flat"]
+
+
+@pytest.mark.parametrize("path", generate.CARDS, ids=lambda path: path.parent.name)
+def test_cards_name_what_exists(path: Path) -> None:
+    """The stock function takes Hub names of datasets that are published; others are loaded by qabench."""
+    text = path.read_text(encoding="utf-8")
+    uses_ours = "from qabench import load_dataset" in text
+    for prefix, name, config in re.findall(r'(\w+\.|)load_dataset\("([^"]+)"(?:, "([^"]+)")?', text):
+        table = dataset_table(name)
+        assert not config or config in table.configs, (name, config)
+        if prefix != "qabench." and not uses_ours:
+            assert name.startswith("qabench/") and not table.restriction, name
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_metric_cards_link_to_source_and_dataset(name: str) -> None:
+    text = card("metrics", name)
+    (url,) = re.findall(r"^- Source code: <(.+)>$", text, re.MULTILINE)
+    folder = url.removeprefix("https://github.com/qabench/qabench/tree/main/")
+    assert folder != url and (ROOT / folder / f"{name}.py").is_file()
+    if dataset_table(metric_class(name).BENCHMARK).restriction:
+        assert f"`qabench/{metric_class(name).BENCHMARK}`" not in text
