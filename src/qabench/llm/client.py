@@ -101,6 +101,13 @@ class Usage(Plan):
     retried: int
 
 
+def usage_text(usage: Plan, cached: str = "") -> str:
+    """Return calls, tokens and cost in words, with ``cached`` after the calls."""
+    cost = "" if usage.cost is None else f", cost {usage.cost:.4f}"
+    tokens = f"{usage.prompt_tokens:,} prompt tokens, {usage.completion_tokens:,} reply tokens"
+    return f"{usage.calls:,} calls{cached}, {tokens}{cost}"
+
+
 @dataclass(frozen=True)
 class Caller:
     """A model at an endpoint, and the limits of calls to it.

@@ -175,6 +175,20 @@ def test_all_commands_in_a_chain_lose_nothing(
     assert last["fact_scores_by"].startswith("m/") and last["labels_by"] == labeler.name
     assert last["claims"][0]["label"] == "Y" and last["claims"][0]["fact_score"] == 1.0
     assert all("Medicine" in call.asked for call in judge.calls if call.body["max_tokens"] == 2048)
+    # The scores of both systems have all their samples, and are exported.
+    out, folder = tmp_path / "scores.json", tmp_path / "shared"
+    assert command("score", "expertqa", files[4], "-o", out) == 0
+    for each in json.loads(out.read_text())["evaluations"]:
+        assert each["model"] in ("a", "b") and each["counts"]["records"] == 2 and not each["problems"]
+        for name in ("autoais_macro", "autoais_micro", "fact_score", "fact_score_readable", "evidence"):
+            assert each["scores"][name] == 1.0 and each["deviations"][name]
+    assert command("export", "expertqa", files[4], "--format", "eee", "-o", folder) == 0
+    exported = [json.loads(path.read_text()) for path in sorted(folder.rglob("*.json"))]
+    assert len(exported) == 2
+    instances = [row for path in folder.rglob("*.jsonl") for row in lines(path)]
+    assert {(row["model_id"], row["metadata"]["epoch"]) for row in instances} == {
+        (f"unknown/{system}", epoch) for system in "ab" for epoch in "12"
+    }
 
 
 def test_unreadable_verdicts_are_counted(
@@ -289,3 +303,21 @@ def test_options_of_calls(judge: OpenAIServer, tmp_path: Path, capsys: pytest.Ca
     judged = tmp_path / "judged.jsonl"
     assert facts(judge, out, judged) == 0
     assert f"/given:{by['atomic_claims_by']}" in lines(judged)[0]["fact_scores_by"]
+
+
+def test_the_cost_is_that_of_counted_tokens(
+    judge: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = written(tmp_path / "c.jsonl", {"id": "1", "claims": [MARS, ICE]}), tmp_path / "facts.jsonl"
+    prices = ("--price-in", 1000, "--price-out", 0, "--atomic-price-in", 0, "--atomic-price-out", 10_000)
+    assert facts(judge, file, out, "--atomic-model", "a", *prices) == 0
+    # The server counts 100 tokens of each prompt and 10 of each reply. "It is." is judged twice, by evidence.
+    expected = "4 calls (0 replies from the cache), 400 prompt tokens, 40 reply tokens, cost 0.4000"
+    assert len(judge.calls) == 4 and expected in capsys.readouterr().out
+    assert facts(judge, file, out, "--atomic-model", "a") == 0
+    assert "0 calls (4 replies from the cache), 0 prompt tokens, 0 reply tokens\n" in capsys.readouterr().out
+    # Calls that were retried, or failed for good, are counted.
+    judge.fault = lambda number, body: Fault(503, headers={"Retry-After": "0"})
+    assert facts(judge, file, tmp_path / "new.jsonl", "--no-cache", "--max-retries", 1, *prices[:4]) == 1
+    printed = capsys.readouterr().out
+    assert f"{len(judge.calls) - 4} calls" in printed and "cost 0.0000" in printed

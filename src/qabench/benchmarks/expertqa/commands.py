@@ -216,6 +216,7 @@ def facts(
     from qabench.benchmarks.expertqa.claims import write_items
     from qabench.benchmarks.expertqa.facts import (
         FactScorer,
+        Spent,
         evidence_from,
         keep_scored,
         plan_facts,
@@ -257,10 +258,12 @@ def facts(
     unusable = caller.endpoint.why_unusable
     if unusable and plan_facts(items, scorer).calls:
         raise QabenchError(f"no fact score can be computed: {unusable}")
+    spent = Spent()
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
-            scored, unscored = score_facts(items, scorer, progress, find)
+            scored, unscored = score_facts(items, scorer, progress, find, spent)
     except KeyboardInterrupt:
+        say_on_stderr(str(spent))
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise Exit(INTERRUPTED) from None
     made_by = [{**item, "fact_scores_by": scores_by} for item in scored]
@@ -271,6 +274,7 @@ def facts(
         _back_up(output, before, items, "fact_score")
         write_items(output, written)
     say(f"{n_scored} claims have a fact score, {len(unscored)} could not be scored; see {output}")
+    say(str(spent))
     if n_kept:
         say(f"{n_kept} fact scores of {output} are kept, because their claims could not be scored now")
     _say_unreadable(written)

@@ -42,7 +42,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Answered, Caller, ChatClient, Plan, Prices, answered
+from qabench.llm.client import Answered, Caller, ChatClient, Plan, Prices, answered, usage_text
 from qabench.llm.exchange import ChatRequest
 from qabench.models.entailment import punkt
 from qabench.tasks.prompts import AUTO
@@ -213,6 +213,24 @@ def find_all(claims: Iterable[str], find: Find, progress: Progress) -> dict[str,
 
 
 @dataclass
+class Spent:
+    """What fact scores have cost so far: calls, replies from the cache, tokens as the server counts them, the cost.
+
+    The cost is None without prices.
+    """
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+    def __str__(self) -> str:
+        plan = Plan(self.calls, self.cached, self.prompt_tokens, self.completion_tokens, self.cost)
+        return usage_text(plan, f" ({self.cached:,} replies from the cache)")
+
+
+@dataclass
 class _Part:
     """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
 
@@ -231,7 +249,11 @@ def with_fields(items: Sequence[Item], fields: Mapping[str, str | None]) -> list
 
 
 def score_facts(
-    items: Sequence[Item], scorer: FactScorer, progress: Progress, find: Find | None = None
+    items: Sequence[Item],
+    scorer: FactScorer,
+    progress: Progress,
+    find: Find | None = None,
+    spent: Spent | None = None,
 ) -> tuple[list[Item], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
@@ -242,6 +264,7 @@ def score_facts(
     ``find``, which is called from several threads, raised a QabenchError. An atomic claim without
     evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run
     continues where it stopped. The prompts name the expert's field of each line (see ``with_fields``).
+    Calls, tokens and cost are added to ``spent``, also if it is interrupted.
 
     Return copies of the lines, whose claims have atomic_claims, atomic_evidences, fact_score (None
     without atomic claims, and if unscored), fact_score_readable (the same over the verdicts that
@@ -250,9 +273,10 @@ def score_facts(
     """
     parts = _parts(items)
     client = scorer.client()
-    _break_down(parts, scorer, client, progress)
+    spent = spent or Spent()
+    _break_down(parts, scorer, client, progress, spent)
     _find_evidence(parts, find, progress)
-    _judge(parts, scorer, client, progress)
+    _judge(parts, scorer, client, progress, spent)
     claims = iter(part.claim for part in parts)
     scored = []
     for item in items:
@@ -357,7 +381,9 @@ def _parts(items: Sequence[Item]) -> list[_Part]:
     return parts
 
 
-def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress) -> None:
+def _break_down(
+    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress, spent: Spent
+) -> None:
     """Set the atomic claims of the claims that have none."""
     stating: list[tuple[_Part, str]] = []
     for part in parts:
@@ -371,7 +397,9 @@ def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, prog
         part.claim |= {"atomic_claims": [], "atomic_evidences": None}
         if sentence:  # a claim that consists of marks states nothing
             stating.append((part, sentence))
-    replies = _replies(client, [scorer.break_down(text) for _, text in stating], progress)
+    requests = [scorer.break_down(text) for _, text in stating]
+    prices = scorer.atomic_prices or scorer.caller.prices
+    replies = _replies(client, requests, progress, spent, prices)
     for (part, sentence), reply in zip(stating, replies, strict=True):
         try:
             part.claim["atomic_claims"] = _atomic_claims(sentence, reply)
@@ -425,14 +453,16 @@ def _evidences(claim: Json, atomic: Sequence[str], evidence: Mapping[str, Any]) 
     return [evidence.get(text, "\n\n".join(claim["evidence"])) for text in atomic]
 
 
-def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress) -> None:
+def _judge(
+    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress, spent: Spent
+) -> None:
     """Set the fact scores."""
     judged = [part for part in parts if not part.reason]
     requests: list[ChatRequest] = []
     for part in judged:
         atomic, evidences = part.claim["atomic_claims"], part.claim["atomic_evidences"]
         requests += map(scorer.judge, atomic, evidences or (), repeat(part.field))
-    replies = iter(_replies(client, requests, progress))
+    replies = iter(_replies(client, requests, progress, spent, scorer.caller.prices))
     for part in parts:
         part.claim |= {"fact_score": None, "fact_score_readable": None, "decisions": []}
     for part in judged:
@@ -462,7 +492,27 @@ def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress:
         )
 
 
-def _replies(client: ChatClient, requests: list[ChatRequest], progress: Progress) -> list[Answered]:
+def _replies(
+    client: ChatClient,
+    requests: list[ChatRequest],
+    progress: Progress,
+    spent: Spent,
+    prices: Prices | None,
+) -> list[Answered]:
+    """Return the replies to requests of one model, with these prices, and add what they cost."""
     if not requests:
         return []
-    return [answered(outcome) for outcome in client.complete(requests, progress, first_alone=True)]
+    calls, prompts, completions = client.calls, client.prompt_tokens, client.completion_tokens
+    try:
+        outcomes = client.complete(requests, progress, first_alone=True)
+        # Equal requests have one outcome.
+        spent.cached += len({id(outcome) for outcome in outcomes if outcome.cached})
+    finally:
+        new_prompts = client.prompt_tokens - prompts
+        new_completions = client.completion_tokens - completions
+        spent.calls += client.calls - calls
+        spent.prompt_tokens += new_prompts
+        spent.completion_tokens += new_completions
+        if prices:
+            spent.cost = (spent.cost or 0) + prices.cost(new_prompts, new_completions)
+    return [answered(outcome) for outcome in outcomes]

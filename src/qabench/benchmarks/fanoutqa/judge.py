@@ -20,7 +20,7 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.limits import json_of
 from qabench.io.tables import quoted
-from qabench.llm.client import Caller, Plan, Prices, Usage, caller_for, merged, models_of
+from qabench.llm.client import Caller, Plan, Prices, Usage, caller_for, merged, models_of, usage_text
 from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import AUTO, Prompt
 
@@ -239,16 +239,10 @@ class Judged:
         cached = f" ({self.usage.cached} replies from the cache)"
         lines = []
         if self.usage.calls or self.usage.cached:
-            lines.append(f"judge: {_costs(self.usage, cached)}")
+            lines.append(f"judge: {usage_text(self.usage, cached)}")
         if self.needed.calls:
-            lines.append(f"judge: not made: {_costs(self.needed)} (estimates)")
+            lines.append(f"judge: not made: {usage_text(self.needed)} (estimates)")
         return lines
-
-
-def _costs(plan: Plan | Usage, cached: str = "") -> str:
-    cost = "" if plan.cost is None else f", cost {plan.cost:.4f}"
-    tokens = f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
-    return f"{plan.calls:,} calls{cached}, {tokens}{cost}"
 
 
 def judge_for(
