@@ -25,6 +25,7 @@ from qabench.runs.sources import evaluate_predictions
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
+    from qabench.benchmarks.expertqa.facts import Unscored
     from qabench.evaluation.scoring import Questions
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
@@ -278,12 +279,17 @@ def facts(
     if n_kept:
         say(f"{n_kept} fact scores of {output} are kept, because their claims could not be scored now")
     _say_unreadable(written)
-    for id, number, reason in unscored[:REASONS]:
-        say(f"no score for claim {number} of {id}: {reason}", "yellow")
+    _say_unscored(unscored)
     if not n_scored:
         raise Exit(1)
     if questions is not None:
         _print_scores(written, output, questions, "fact_score")
+
+
+def _say_unscored(unscored: Sequence[Unscored]) -> None:
+    """Print why claims could not be scored."""
+    for id, number, reason in unscored[:REASONS]:
+        say(f"no score for claim {number} of {id}: {reason}", "yellow")
 
 
 def _say_unreadable(items: Sequence[Item]) -> None:
