@@ -127,7 +127,8 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     assert found.problems[0].startswith("unusable predictions: 5 (")
     assert "line 2): claim 1: its label is 'perhaps'; allowed" in found.problems[0]
     whole = values(scored("sample", labeled(questions, 2)))
-    assert set(values(found)) == set(whole) and len(found.records) == len(questions.rows)
+    # Citation precision is there if no claim with a label has several pieces of evidence.
+    assert set(values(found)) - {"citation_precision"} == set(whole) and len(found.records) == len(questions.rows)
 
 
 @pytest.mark.parametrize(

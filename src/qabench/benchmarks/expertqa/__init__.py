@@ -172,6 +172,39 @@ def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Sc
     return specs
 
 
+_OF_OTHER_PAPERS = (  # name, column, group, title and description. See the module citations for the papers
+    (
+        "citation_recall",
+        "citation_recall",
+        "autoais",
+        "Citation recall",
+        "Mean over answers of the share of claims that their evidence entails, as in ALCE: a claim without "
+        "evidence is not entailed.",
+    ),
+    (
+        "citation_precision",
+        "citation_precision",
+        "autoais",
+        "Citation precision",
+        "Mean over answers of the share of pieces of evidence that an entailed claim needs, or that entail it "
+        "alone, as in ALCE.",
+    ),
+    (
+        "response_ratio",
+        "responds",
+        "fact_score",
+        "Response ratio",
+        "Share of answers that have atomic facts and do not abstain, as in FActScore.",
+    ),
+    (
+        "facts_per_answer",
+        "facts_per_answer",
+        "fact_score",
+        "Facts per answer",
+        "Mean number of atomic facts of the answers that respond, as in FActScore.",
+    ),
+)
+
 SCORES = (
     *_autoais(
         "",
@@ -224,6 +257,20 @@ SCORES = (
         higher_is_better=False,
         official=False,
         main=False,
+    ),
+    *(
+        ScoreSpec(
+            name,
+            title,
+            about,
+            group,
+            unit="answers",
+            columns=(column,),
+            partial=True,
+            official=False,
+            main=False,
+        )
+        for name, column, group, title, about in _OF_OTHER_PAPERS
     ),
 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +16,7 @@ from qabench.cli.options import DryRun, PriceIn, PriceOut, prices
 from qabench.cli.output import print_table, progress_bar, say, say_on_stderr, warn
 from qabench.cli.score import print_evaluations, print_notes
 from qabench.data.predictions import STDIN, read_predictions, some
-from qabench.data.rows import without_none
+from qabench.data.rows import Json, without_none
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable
 from qabench.io.tables import Table, bounds_text
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
     from qabench.benchmarks.expertqa.facts import Unscored
     from qabench.evaluation.scoring import Questions
+    from qabench.models.entailment import Entailment
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
+CITATION_SCORES = ("citation_recall", "citation_precision")
 REASONS = 5  # claims without a score whose reasons are printed
 
 Claims = Annotated[
@@ -123,6 +126,13 @@ def attribute(
     relabel: Annotated[
         bool, Option("--relabel", help="Label all claims, also those of FILE that have a label.")
     ] = False,
+    citations: Annotated[
+        bool,
+        Option(
+            "--citations",
+            help="Also label each piece of evidence of claims with the label Y, for citation precision (as in ALCE).",
+        ),
+    ] = False,
 ) -> None:
     """Label claims with an NLI model: Y if their evidence entails them, else N.
 
@@ -133,23 +143,31 @@ def attribute(
     FILE. With --config and the annotated claims of that config, the agreement with the experts is
     printed for both classes.
     """
+    from qabench.benchmarks.expertqa.citations import citation_shares
     from qabench.benchmarks.expertqa.claims import share_supported
+    from qabench.models.entailment import load_entailment
 
     items, questions = _items(file, config, split)
     check_writable(output)
     if questions is not None:
         _check_ids(items, questions, file)
-    labeled = _labeled(items, output, model, dtype, relabel)
+    load = cache(partial(load_entailment, model, dtype=dtype))
+    labeled = _labeled(items, output, load, relabel)
+    if citations:
+        labeled = _with_citations(labeled, output, load)
     if questions is None:
         shares = share_supported(labeled)
         rows = [
             [name, f"{shares[name]:.4f}", bounds_text(*shares[f"{name}_interval"]), shares[counted]]
             for name, counted in (("macro", "answers"), ("micro", "claims"))
         ]
+        if citations:
+            for name, interval, n in citation_shares(labeled):
+                rows.append([name, f"{interval.mean:.4f}", interval.bounds(), n])
         note = f"unofficial: no expert has judged these claims, so all of them count; labels in {output}"
         columns = ["", "AutoAIS", "95% interval", "answers or claims"]
         return print_table(Table("Supported claims", columns, rows, [note]))
-    _print_scores(labeled, output, questions, "autoais")
+    _print_scores(labeled, output, questions, "autoais", CITATION_SCORES if citations else ())
 
 
 def facts(
@@ -349,8 +367,22 @@ def _check_ids(items: Sequence[Item], questions: Questions, file: str | None) ->
     warn(f"{text}; they are not compared with the experts")
 
 
+def _with_citations(items: Sequence[Item], output: Path, load: Callable[[], Entailment]) -> list[Item]:
+    """Return items with labels of each piece of evidence where citation precision needs them, and write them."""
+    from qabench.benchmarks.expertqa.citations import with_evidence_labels
+    from qabench.benchmarks.expertqa.claims import write_items
+    from qabench.models.entailment import label_claims
+
+    def label(pairs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+        return label_claims(pairs, load()) if pairs else []
+
+    labeled = with_evidence_labels(items, label)
+    write_items(output, labeled)
+    return labeled
+
+
 def _labeled(
-    items: Sequence[Item], output: Path, model: str | None, dtype: str, relabel: bool
+    items: Sequence[Item], output: Path, load: Callable[[], Entailment], relabel: bool
 ) -> list[Item]:
     """Return items with their own labels, labels of an earlier output, or new ones by an entailment model.
 
@@ -367,9 +399,9 @@ def _labeled(
         write_items(output, finished)
         return finished
 
-    from qabench.models.entailment import label_claims, load_entailment
+    from qabench.models.entailment import label_claims
 
-    entailment = load_entailment(model, dtype=dtype)
+    entailment = load()
     name = entailment.name
     say_on_stderr(f"labels by {name}, {entailment.device}")
     before = kept.rows_before(output)
@@ -381,9 +413,11 @@ def _labeled(
                     f"the claims of {item['id']} have labels by {', '.join(sorted(other))}, not by {name}: "
                     "--relabel labels them anew"
                 )
-    known_labels = kept.labels_of([*before, *([] if relabel else items)], name)
+    earlier = [*before, *([] if relabel else items)]
+    known_labels = kept.labels_of(earlier, name)
+    known_evidence = kept.evidence_labels_of(earlier, name)
     _back_up(output, before, items, "label")
-    finished = [_with_known(item, known_labels, name, relabel) for item in items]
+    finished = [_with_known(item, known_labels, known_evidence, name, relabel) for item in items]
     rest = [position for position, item in enumerate(finished) if not _is_labeled(item)]
     done = len(items) - len(rest)
     try:
@@ -424,9 +458,16 @@ def _is_labeled(item: Item) -> bool:
     return all(claim.get("label") is not None for claim in item["claims"])
 
 
-def _with_known(item: Item, known_labels: Mapping[str, str], name: str, relabel: bool) -> Item:
+def _with_known(
+    item: Item,
+    known_labels: Mapping[str, str],
+    known_evidence: Mapping[str, Sequence[Json]],
+    name: str,
+    relabel: bool,
+) -> Item:
     """Return a copy of a line with the labels that are known, who made them, and what they are of."""
     from qabench.benchmarks.expertqa import kept
+    from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS
 
     claims, made_by = [], set()
     for original in item["claims"]:
@@ -438,6 +479,10 @@ def _with_known(item: Item, known_labels: Mapping[str, str], name: str, relabel:
         else:
             claim["label"] = known_labels.get(kept.label_content(claim))
             made_by.add(name)
+        if item.get("labels_by"):  # evidence that was edited since then has no labels
+            claim.pop(EVIDENCE_LABELS, None)
+        if pieces := known_evidence.get(kept.label_content(claim)):
+            claim[EVIDENCE_LABELS] = pieces
         claims.append(claim)
     labels_by = ",".join(sorted(made_by - {name}) + [name] * (name in made_by or not made_by))
     return {**item, "claims": claims, "labels_by": labels_by, "labels_of": kept.labels_content(claims)}
@@ -451,8 +496,13 @@ def _back_up(output: Path, before: Sequence[Item], items: Sequence[Item], result
         warn(f"{output} has results of other claims: they are kept in {path}")
 
 
-def _print_scores(items: Sequence[Item], output: Path, questions: Questions, groups: str) -> None:
-    """Print the scores of the groups with this prefix, for each system and sample of the lines."""
+def _print_scores(
+    items: Sequence[Item], output: Path, questions: Questions, groups: str, shown: Sequence[str] = ()
+) -> None:
+    """Print the scores of the groups with this prefix, for each system and sample of the lines.
+
+    ``shown`` are printed although they are not main scores.
+    """
     from qabench.benchmarks.expertqa.kept import keys_of
 
     ids = {question.id for question in questions.rows}
@@ -477,7 +527,11 @@ def _print_scores(items: Sequence[Item], output: Path, questions: Questions, gro
         evaluations.append(
             replace(
                 whole,
-                score_specs=tuple(spec for spec in whole.score_specs if spec.group.startswith(groups)),
+                score_specs=tuple(
+                    replace(spec, main=spec.main or spec.name in shown)
+                    for spec in whole.score_specs
+                    if spec.group.startswith(groups)
+                ),
                 signatures={
                     group: line for group, line in whole.signatures.items() if group.startswith(groups)
                 },

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, are_evidence_labels
 from qabench.benchmarks.expertqa.claims import Item
 from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json
@@ -87,15 +88,28 @@ def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
     Lines whose claims or evidence were edited since then are left out.
     """
     labels: dict[Content, str] = {}
+    for claim in _unedited_claims(rows, labels_by):
+        if claim.get("label") in ("Y", "N") and claim.get("label_by") is None:
+            labels[label_content(claim)] = claim["label"]
+    return labels
+
+
+def evidence_labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, list[Json]]:
+    """Return the labels of each piece of evidence that a model made, as ``labels_of`` those of claims."""
+    labels: dict[Content, list[Json]] = {}
+    for claim in _unedited_claims(rows, labels_by):
+        pieces = claim.get(EVIDENCE_LABELS)
+        if pieces and are_evidence_labels(pieces, len(claim.get("evidence") or ())):
+            labels[label_content(claim)] = pieces
+    return labels
+
+
+def _unedited_claims(rows: Iterable[Item], labels_by: str) -> Iterator[Json]:
     for row in rows:
         if labels_by not in authors(row.get("labels_by")):
             continue
-        if row.get("labels_of", labels_content(row["claims"])) != labels_content(row["claims"]):
-            continue
-        for claim in row["claims"]:
-            if claim.get("label") in ("Y", "N") and claim.get("label_by") is None:
-                labels[label_content(claim)] = claim["label"]
-    return labels
+        if row.get("labels_of", labels_content(row["claims"])) == labels_content(row["claims"]):
+            yield from row["claims"]
 
 
 def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:

@@ -15,6 +15,7 @@ Columns of ``Outcome.scores``, from which the scores are computed:
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
   The same for fact_score_readable.
+- citation_recall, citation_precision, responds, facts_per_answer: see ``qabench.benchmarks.expertqa.citations``.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
 """
 
@@ -33,12 +34,14 @@ from qabench.benchmarks.expertqa.agreement import (
     judged_labels,
     score_answer,
 )
+from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, citation_columns, fact_columns
 from qabench.benchmarks.expertqa.claims import read_claims, sentence_splitter, split_claims
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
 from qabench.benchmarks.expertqa.own import OWN
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
+from qabench.data.predictions import some
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
@@ -152,6 +155,7 @@ class ExpertqaScorer(Scorer):
             self.problems += _wordless(read)
         if any(OWN in item.row for item in read):
             self.notes = [OWN_NOTE]
+        self.problems += _without_partial_precision(read)
         return [item.outcome() for item in read]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
@@ -307,9 +311,33 @@ def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
         }
         if score.mean is not None:
             columns["autoais_macro"] = score.mean
-        item.scores |= columns
+        item.scores |= columns | citation_columns(item.claims or (), unlabeled)
         if not answer.abstains:
             item.scores |= {f"{name}_without_abstentions": n for name, n in columns.items()}
+
+
+def _without_partial_precision(items: Sequence[ReadItem]) -> list[str]:
+    """Leave out citation precision unless all answers with citation recall have it.
+
+    The answers that need no labels of single pieces of evidence are not a sample of all answers. Return
+    why it is left out, if some claims have these labels.
+    """
+    lacking = [
+        item
+        for item in items
+        if "citation_recall" in item.scores and "citation_precision" not in item.scores
+    ]
+    if not lacking:
+        return []
+    for item in items:
+        item.scores.pop("citation_precision", None)
+    if not any(claim.get(EVIDENCE_LABELS) for item in items for claim in item.claims or ()):
+        return []
+    return [
+        "no citation_precision: answers with an entailed claim whose pieces of evidence have no labels: "
+        f"{len(lacking)} ({some(item.row['id'] for item in lacking)}); "
+        "`qabench expertqa attribute --citations` labels them"
+    ]
 
 
 def _count(item: ReadItem, group: str, claims: Sequence[JudgedClaim]) -> None:
@@ -333,12 +361,16 @@ def _wordless(items: Sequence[ReadItem]) -> list[str]:
 
 
 def _score_facts(items: Sequence[ReadItem]) -> None:
+    all_claims = [claim for item in items for claim in item.claims or ()]
+    has_atomic_claims = any(claim.get("atomic_claims") for claim in all_claims)
     for item in items:
         for name in ("fact_score", "fact_score_readable"):
             all_scores = [claim[name] for claim in item.claims or ()]
             scores = [score for score in all_scores if score is not None]
             if scores:
                 item.scores |= {f"{name}_sum": sum(scores), f"claims_with_{name}": len(scores)}
+        if has_atomic_claims and item.claims is not None:
+            item.scores |= fact_columns(item.claims, abstains(item.text))
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:
