@@ -55,7 +55,7 @@ def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dic
     columns: dict[str, float] = {"citation_recall": len(supported) / len(counted)}
     precise = 0
     for claim in supported:
-        pieces = claim.get(EVIDENCE_LABELS)
+        pieces: Any = claim.get(EVIDENCE_LABELS)
         if len(claim["evidence"]) == 1:
             precise += 1
         elif are_evidence_labels(pieces, len(claim["evidence"])):
@@ -81,7 +81,7 @@ def citation_shares(items: Sequence[Mapping[str, Any]]) -> list[tuple[str, Inter
     return shares
 
 
-def are_evidence_labels(labels: object, n_pieces: int) -> bool:
+def are_evidence_labels(labels: Any, n_pieces: int) -> bool:
     """Tell whether labels are those of this number of pieces of evidence, as in ``EVIDENCE_LABELS``."""
     return (
         is_list_of(labels, dict)
@@ -145,7 +145,7 @@ def fact_columns(claims: Sequence[Mapping[str, Any]], abstains: bool) -> Json:
     """
     facts = 0
     for claim in claims:
-        atomic = claim.get("atomic_claims")
+        atomic: Any = claim.get("atomic_claims")
         if atomic is None and claim["fact_score"] is not None:
             return {}
         facts += len(atomic) if is_list_of(atomic, object) else 0
