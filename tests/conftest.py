@@ -53,6 +53,8 @@ NOT_COLLECTED = pytest.StashKey[list[Path]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--integration", action="store_true", help="also the tests that start real servers")
     parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
+    parser.addoption("--passed-to", metavar="FILE", type=Path, help="append the tests that pass to this file")
+    parser.addoption("--passed-before", metavar="FILE", type=Path, help="leave out the tests in this file")
 
 
 # Folders and files whose tests start processes, servers, a browser or runs of models: minutes on a laptop, so they run
@@ -91,6 +93,36 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOT_COLLECTED] = []
     # Generated inputs: a few in a newcomer's run, hypothesis' usual hundred in CI.
     settings.load_profile("qabench" if config.getoption("--runslow") else "quick")
+    # Processes of pytest-xdist report to the first one.
+    if config.getoption("--passed-to") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(PassedTests(config.getoption("--passed-to")))
+
+
+class PassedTests:
+    """Appends the ids of tests that pass to a file, so that CI tries no test twice in one environment."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{report.nodeid}\n")
+
+
+def _leave_out_passed(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect tests that have passed, except those with generated inputs, of which --runslow tries more."""
+    path = config.getoption("--passed-before")
+    if path is None or not path.is_file():
+        return
+    passed = set(path.read_text(encoding="utf-8").splitlines())
+    left_out = [
+        item for item in items if item.nodeid in passed and not hasattr(getattr(item, "obj", None), "hypothesis")
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        chosen = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in chosen]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -102,6 +134,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_out_passed(config, items)
     for item in items:
         if _is_slow(item.path) and "quick" not in item.keywords:
             item.add_marker("slow")
@@ -133,7 +166,8 @@ def _say_why_skipped(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("skipped", [])
     reasons = [str(r.longrepr[2] if isinstance(r.longrepr, tuple) else r.longrepr) for r in reports]
     counts = Counter(reason.removeprefix("Skipped: ").partition(": /")[0] for reason in reasons)
-    if len(counts) > SKIP_REASONS:
+    # A complete run, such as CI's, lists all reasons.
+    if len(counts) > SKIP_REASONS and not terminalreporter.config.getoption("--runslow"):
         rest = sum(count for _, count in counts.most_common()[SKIP_REASONS:])
         counts = Counter(dict(counts.most_common(SKIP_REASONS))) + Counter({"for other reasons: pytest -rs": rest})
     for reason, count in counts.items():
