@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from qabench.cli.hub import publish as command
 from qabench.errors import InputError, QabenchError
 from qabench.hub import client, staging
+from qabench.hub.build import digests
 from qabench.hub.publish import Published, publish
 
 TAG = f"v{metadata.version('qabench')}"
@@ -345,3 +346,19 @@ def test_an_unreleased_version_is_published_only_on_request(hub: Hub, monkeypatc
     assert not writes(hub)
     monkeypatch.setattr("qabench.hub.publish.is_released", lambda: True)
     assert send("metrics", unreleased=False, private=True).ok
+
+
+def test_the_repositories_can_be_looked_at(hub: Hub, tmp_path: Path) -> None:
+    """``output`` has the files that would be sent, byte for byte."""
+    staged = send("all", dry_run=True, output=tmp_path / "staged")
+    assert not writes(hub)
+    sent = [outcome for outcome in staged.repositories if outcome.state != "skipped"]
+    assert {outcome.repo_id for outcome in sent} == set(SENT)
+    for outcome in sent:
+        folder = tmp_path / "staged" / f"{outcome.kind}s" / outcome.repo_id
+        assert digests(folder, manifest=True) == outcome.files
+    space = tmp_path / "staged/spaces/qabench/fanout_acc"
+    assert {"README.md", "app.py", "fanout_acc.py", "requirements.txt"} <= {path.name for path in space.iterdir()}
+    assert {row.get("folder") for row in staged.as_dict()["repositories"]} >= {str(space)}
+    with pytest.raises(InputError, match="is not empty; name a new folder"):
+        send(output=tmp_path / "staged")

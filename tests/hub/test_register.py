@@ -1,6 +1,7 @@
 """The unmodified stock functions in a separate process: empty HF_HOME, another folder, no Hub."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from qabench import loading_scripts
 from qabench.cli import app
 from qabench.cli.data import _print_registrations
 from qabench.errors import InputError
-from qabench.hub.register import Registration
+from qabench.hub.register import Registration, register_dataset
 from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
 from qabench.metrics import metric_names
@@ -136,6 +137,64 @@ def test_what_a_killed_run_left_is_removed() -> None:
     assert row["state"] == "registered"
     assert not unfinished.exists() and not half_removed.exists()
     assert load_dataset("qabench/felm", "sample")["test"].num_rows > 0
+
+
+WRITES = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.utime", "shutil.rmtree"}
+KILLED = 9
+
+
+def register_until(last: int, root: Path, calls: Any) -> None:
+    """Registers, in a process of its own, which ends at a call for a file below ``root``, as by SIGKILL. 0: never."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in WRITES and str(arguments[0]).startswith(str(root)):
+            calls.value += 1
+            if calls.value == last:
+                os._exit(KILLED)
+
+    sys.addaudithook(hook)
+    register_dataset("felm", "sample", root)
+    os._exit(0)
+
+
+def in_another_process(last: int, root: Path) -> tuple[int | None, int]:
+    """Returns the exit code and the number of calls."""
+    context = multiprocessing.get_context("fork")  # a new interpreter would take seconds
+    calls = context.Value("i", 0)
+    process = context.Process(target=register_until, args=(last, root, calls))
+    process.start()
+    process.join()
+    return process.exitcode, calls.value
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_killed_run_and_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade is killed at ten calls from the first to the last; the next one heals what it left."""
+
+    def use_version(digit: str) -> None:
+        monkeypatch.setattr("qabench.loading_scripts.builder.cache_hash", lambda *arguments: digit * 40)
+
+    whole = tmp_path / "whole"
+    use_version("1")
+    register_dataset("felm", "sample", whole)
+    use_version("2")
+    code, calls = in_another_process(0, whole)
+    assert code == 0 and calls > 20
+    rows = load_dataset("qabench/felm", "sample", cache_dir=str(whole))["test"].to_list()
+    for last in sorted({1 + (calls - 1) * step // 9 for step in range(10)}):
+        root = tmp_path / str(last)
+        use_version("1")
+        register_dataset("felm", "sample", root)
+        use_version("2")
+        assert in_another_process(last, root)[0] == KILLED, last
+        use_version("3")
+        registration = register_dataset("felm", "sample", root)
+        assert registration.state == "registered" and registration.path is not None
+        loaded = load_dataset("qabench/felm", "sample", cache_dir=str(root))["test"]
+        assert loaded.to_list() == rows, last
+        (file,) = loaded.cache_files
+        assert Path(file["filename"]).parent == Path(registration.path), last
+        assert not list(root.rglob("*.incomplete")), last
 
 
 def test_configs_of_the_same_file_have_folders_of_their_own(mirror: Path) -> None:

@@ -129,6 +129,15 @@ def publish(
             help="Publish a version that is not on PyPI. Spaces then install the wheel that they contain.",
         ),
     ] = False,
+    output: Annotated[
+        Path | None,
+        Option(
+            file_okay=False,
+            metavar="DIR",
+            help="Leave the repositories in this new folder, with all files as they are sent. With --dry-run, to look "
+            "at them before.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
@@ -156,6 +165,7 @@ def publish(
             accept_licenses=accept_licenses,
             skip_missing=skip_missing,
             unreleased=unreleased,
+            output=output,
             progress=progress,
         )
     if as_json:
@@ -169,7 +179,8 @@ def publish(
 def _print_published(published: Published) -> None:
     columns = ["repository", "kind", "state", "files", "bytes", "commit"]
     title = f"{'To be published' if published.dry_run else 'Published'} at {published.endpoint}"
-    print_table(Table(title, columns, list(map(_outcome_cells, published.repositories))))
+    notes = [f"the files are in {published.output}"] if published.output else []
+    print_table(Table(title, columns, list(map(_outcome_cells, published.repositories)), notes))
     for outcome in published.repositories:
         if outcome.missing and outcome.state != "failed":
             missing = ", ".join(outcome.missing)

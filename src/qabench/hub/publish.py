@@ -23,7 +23,7 @@ from huggingface_hub.utils.sha import git_hash
 
 from qabench.data.predictions import some
 from qabench.data.rows import Json
-from qabench.errors import QabenchError
+from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST
@@ -41,12 +41,16 @@ INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of ``publish``."""
+    """The result of ``publish``.
+
+    ``output`` is the folder in which the repositories were left, or None.
+    """
 
     org: str
     endpoint: str
     dry_run: bool
     repositories: tuple[Repository, ...]
+    output: Path | None = None
 
     @property
     def ok(self) -> bool:
@@ -60,7 +64,10 @@ class Published:
         """Return the result as JSON data."""
         document = asdict(self)
         for repository in document["repositories"]:
-            del repository["folder"]  # temporary
+            folder = repository.pop("folder")
+            if document["output"]:  # else it was temporary
+                repository["folder"] = str(folder)
+        del document["output"]
         return {**document, "ok": self.ok}
 
 
@@ -74,6 +81,7 @@ def publish(
     accept_licenses: bool = False,
     skip_missing: bool = False,
     unreleased: bool = False,
+    output: Path | None = None,
     progress: Progress | None = None,
 ) -> Published:
     """Publish datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
@@ -95,6 +103,8 @@ def publish(
             the Hub has them.
         unreleased: publish a version that is not on PyPI. Spaces then install the wheel that they
             contain.
+        output: leave the repositories here, in ``datasets/ORG/NAME`` and ``spaces/ORG/NAME``: all
+            files as they are sent. A new or empty folder.
         progress: called with the number of repositories processed, and of all repositories.
     """
     chosen = [dataset_table(name).name for name in names] or usable_names()
@@ -105,6 +115,8 @@ def publish(
         else []
     )
     check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/NAME")
+    if output:
+        _check_output(output)
     if not dry_run:
         _check_release(unreleased, private_spaces=private and bool(spaces))
     api = HfApi(library_name="qabench", library_version=version())
@@ -120,8 +132,8 @@ def publish(
         with tempfile.TemporaryDirectory(
             prefix="qabench-publish-", ignore_cleanup_errors=True
         ) as folder:
-            root = Path(folder)
-            wheel = own_wheel(root) if spaces else None
+            root = output.absolute() if output else Path(folder)
+            wheel = own_wheel(Path(folder)) if spaces else None
             staged = chain(
                 (stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets),
                 (stage_space(name, org, root, wheel) for name in spaces),
@@ -130,7 +142,13 @@ def publish(
                 outcomes.append(_outcome(api, repository, private, dry_run))
                 if progress:
                     progress(len(outcomes), len(datasets) + len(spaces))
-    return Published(org, api.endpoint, dry_run, tuple(outcomes))
+    return Published(org, api.endpoint, dry_run, tuple(outcomes), output)
+
+
+def _check_output(folder: Path) -> None:
+    """Raise InputError unless a folder is new or empty: what is in it would be checked and published."""
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"--output {folder} is not empty; name a new folder")
 
 
 def _check_release(unreleased: bool, private_spaces: bool) -> None:

@@ -28,6 +28,7 @@ from qabench.metrics import metric_folder
 MARKER = "qabench-registered.json"
 NAMESPACE = "qabench"
 DATASET_INFO = "dataset_info.json"  # of ``datasets``
+INCOMPLETE = ".incomplete"  # suffix of a folder that ``datasets`` is writing
 WITHOUT_DATA = "-without-data"  # after the name of a default config
 LOCK = ".qabench.lock"  # only one process at a time registers a dataset or metric
 
@@ -88,7 +89,9 @@ def _remove_unfinished(root: Path) -> None:
     Only this module writes below ``root``, under a lock.
     """
     for folder in root.glob("*/*/*"):
-        if folder.is_dir() and not (folder / DATASET_INFO).is_file():
+        # the information is written before an unfinished folder gets its final name
+        is_finished = folder.suffix != INCOMPLETE and (folder / DATASET_INFO).is_file()
+        if folder.is_dir() and not is_finished:
             shutil.rmtree(folder)
 
 
