@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluate
 
@@ -51,6 +51,10 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
 
     BENCHMARK = "fastbook"
     REFERENCE = "answer_context"
+    TYPES: ClassVar[Any] = {
+        "predictions": ["string"],
+        "references": [{"context": ["string"], "explicit_context": "bool", "extraneous_answer": "bool"}],
+    }
     URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
 
     def score(

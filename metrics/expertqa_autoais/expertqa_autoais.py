@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluate
 
@@ -64,6 +64,25 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     ROWS = True
     REFERENCE = "answers"
     OPTIONAL_REFERENCES = True
+    TYPES: ClassVar[Any] = {
+        "predictions": ["string"],
+        "references": {
+            "answers": [
+                {
+                    "system": "string",
+                    "answer_string": "string",
+                    "claims": [
+                        {
+                            "claim_string": "string",
+                            "evidence": ["string"],
+                            "support": "string",
+                            "worthiness": "string",
+                        }
+                    ],
+                }
+            ]
+        },
+    }
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:

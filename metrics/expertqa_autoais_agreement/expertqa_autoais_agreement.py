@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluate
 
@@ -54,6 +54,25 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     ROWS = True
     REFERENCE = "answers"
+    TYPES: ClassVar[Any] = {
+        "predictions": ["string"],
+        "references": {
+            "answers": [
+                {
+                    "system": "string",
+                    "answer_string": "string",
+                    "claims": [
+                        {
+                            "claim_string": "string",
+                            "evidence": ["string"],
+                            "support": "string",
+                            "worthiness": "string",
+                        }
+                    ],
+                }
+            ]
+        },
+    }
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluate
 
@@ -55,6 +55,18 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     ROWS = True
     REFERENCE = "answers"
+    TYPES: ClassVar[Any] = {
+        "predictions": ["float64"],
+        "references": {
+            "answers": [
+                {
+                    "system": "string",
+                    "answer_string": "string",
+                    "claims": [{"claim_string": "string", "correctness": "string"}],
+                }
+            ]
+        },
+    }
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluate
 
@@ -45,6 +45,10 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
 
     BENCHMARK = "fanoutqa"
     REFERENCE = "necessary_evidence"
+    TYPES: ClassVar[Any] = {
+        "predictions": ["string"],
+        "references": [{"pageid": "int64", "revid": "int64", "title": "string", "url": "string"}],
+    }
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def score(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import evaluate
 
@@ -69,6 +69,11 @@ class FelmFactuality(MetricModule, evaluate.Metric):
 
     BENCHMARK = "felm"
     REFERENCE = "labels"
+    TYPES: ClassVar[Any] = [  # verdicts, a reply, or several replies
+        {"predictions": ["bool"], "references": ["bool"]},
+        {"predictions": "string", "references": ["bool"]},
+        {"predictions": ["string"], "references": ["bool"]},
+    ]
     URLS = ("https://arxiv.org/abs/2310.00741", "https://github.com/hkust-nlp/felm")
 
     def score(

@@ -3,6 +3,7 @@
 import dataclasses
 import doctest
 import inspect
+import json
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,25 @@ def test_loads_by_path_and_combines(name: str, example: Any) -> None:
 def test_citation_and_description(name: str, metric: Any) -> None:
     assert metric.citation.count("@") == 1 + bool(type(metric).CITATION)
     assert metric.description and metric.inputs_description.startswith("Args:\n    predictions: ")
-    assert [str(kind.dtype) for kind in metric.features.values()] == ["string", "string"]
+
+
+def test_features_are_those_of_the_example(name: str, metric: Any) -> None:
+    kinds = metric.features if isinstance(metric.features, list) else [metric.features]
+    shown = json.loads((FOLDER / name / "example.json").read_text(encoding="utf-8"))
+    references = list(map(answers.dumps, shown["references"])) if metric.ANSWERS else shown["references"]
+    for prediction, reference in zip(shown["predictions"], references, strict=True):
+        if prediction is not None:
+            given = [prediction, reference]
+            written = [plain(each.encode_example(dict(zip(each, given, strict=True))), given) for each in kinds]
+            assert given in written
+
+
+def plain(encoded: dict[str, Any], given: Any) -> list[Any]:
+    """Return encoded values without the missing fields that the given ones do not have."""
+    return json.loads(
+        json.dumps(list(encoded.values())),
+        object_hook=lambda value: {key: part for key, part in value.items() if part is not None},
+    )
 
 
 def test_unknown_options_name_the_metric() -> None:

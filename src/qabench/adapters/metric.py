@@ -66,6 +66,8 @@ class MetricModule:
         ANSWERS: whether the references are answers, in which nothing can be missing.
         OPTIONAL_REFERENCES: whether it also scores without references.
         BOUNDED: whether all its scores are fractions.
+        TYPES: what a prediction and a reference are, for ``features``: a type, a list with the type of its items, or a
+            dict of types. A list of these if a prediction can have several types.
         STRINGS: whether the references are strings, of which "42" is JSON only by chance.
         DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
@@ -76,6 +78,7 @@ class MetricModule:
     ROWS: ClassVar[bool] = False
     ANSWERS: ClassVar[bool] = False
     STRINGS: ClassVar[bool] = False
+    TYPES: ClassVar[Any] = {"predictions": "string", "references": "string"}
     DESCRIPTION: ClassVar[str]
     INPUTS: ClassVar[str]
     URLS: ClassVar[tuple[str, ...]] = ()
@@ -121,15 +124,13 @@ class MetricModule:
         cls.INPUTS = f"Args:\n{args}{REFERENCES_FORMAT}Returns:\n{returns}"
 
     def _info(self) -> Any:
-        import datasets
         import evaluate
 
-        text = datasets.Value("string")
         return evaluate.MetricInfo(
             description=self.DESCRIPTION,
             citation=citation(self.BENCHMARK) + self.CITATION,
             inputs_description=self.INPUTS,
-            features=_features()({"predictions": text, "references": text}),
+            features=_declared(self.TYPES),
             reference_urls=list(self.URLS),
         )
 
@@ -162,6 +163,13 @@ class MetricModule:
                 counted = f"{NOT_STRING}: {len(not_text)} ({some(not_text)})"
                 result["deviations"] = [*result["deviations"], counted]
         return dict(_flat(result)) if flat else result
+
+    # evaluate asks these two for the features of what it writes, which are not those of what users pass.
+    def _infer_feature_from_batch(self, batch: Any) -> Any:
+        return _encoded_features()
+
+    def _infer_feature_from_example(self, example: Any) -> Any:
+        return _encoded_features()
 
     def _options(self) -> list[str]:
         """Return the options of ``compute``."""
@@ -285,8 +293,19 @@ class MetricModule:
         )
 
 
+def _declared(types: Json | list[Json]) -> Any:
+    """Return what ``TYPES`` declares as features, or as a list of alternative features."""
+    import datasets
+
+    from qabench.loading_scripts.builder import features
+
+    if isinstance(types, list):
+        return [datasets.Features(features(each)) for each in types]
+    return datasets.Features(features(types))
+
+
 @functools.cache
-def _features() -> Any:
+def _encoded_features() -> Any:
     import datasets
 
     class Encoded(datasets.Features):
@@ -295,7 +314,8 @@ def _features() -> Any:
         def encode_batch(self, batch: Any) -> Any:
             return batch
 
-    return Encoded
+    text = datasets.Value("string")
+    return Encoded({"predictions": text, "references": text})
 
 
 def decoded(
