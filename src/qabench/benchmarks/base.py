@@ -473,8 +473,8 @@ class Benchmark(Displayed, ABC):
         """
         if setting.solver != ASKED_ONCE:
             return None
-        given = {"prompt": setting.prompt} if setting.prompt else {}
-        asking = self.asking(**setting.arguments, **given)
+        own_prompt = {"prompt": setting.prompt} if setting.prompt else {}
+        asking = self.asking(**setting.arguments, **own_prompt)
         return lambda row, record: [asking.messages(row)]
 
     def scored_replies(self, record: Record) -> list[str]:

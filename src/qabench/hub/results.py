@@ -154,7 +154,7 @@ def deviations_of(report: Report, name: str) -> list[str]:
         sentences += [
             sentence
             for sentence in today
-            if not any(f"{sentence.partition(':')[0]}:" in said for said in sentences)
+            if not any(f"{sentence.partition(':')[0]}:" in recorded for recorded in sentences)
         ]
     return sentences
 

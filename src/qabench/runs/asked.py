@@ -64,8 +64,8 @@ def with_asked_texts(
         reason = str(error).partition(":")[0]
         return _signed(evaluation, groups, f"{NOT_COMPARED} ({reason:.80})", IRRELEVANT)
     if differing:
-        said = f"{differing} of {len(asked)} questions were not asked with the setting's text"
-        return _signed(evaluation, groups, said, _DIFFERS)
+        value = f"{differing} of {len(asked)} questions were not asked with the setting's text"
+        return _signed(evaluation, groups, value, _DIFFERS)
     return evaluation
 
 
@@ -121,5 +121,5 @@ def with_edited_answers(evaluation: Evaluation) -> Evaluation:
     if not edited:
         return evaluation
     groups = [group for group in evaluation.signatures if group not in scorer.groups_without_model]
-    said = f"{edited} of {len(evaluation.records)} are not the model's replies in the log"
-    return evaluation.signed_groups(groups, {"answers": _EDITED}, answers=said)
+    value = f"{edited} of {len(evaluation.records)} are not the model's replies in the log"
+    return evaluation.signed_groups(groups, {"answers": _EDITED}, answers=value)

@@ -268,8 +268,8 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     )
     invalidated = sum(record.detail.get(INVALIDATED, False) for record in records)
     if invalidated or log.invalidated:
-        said = f"{invalidated} answers" if invalidated else "the log"
-        return evaluation.signed({INVALIDATED: _INVALIDATED}, invalidated=said)
+        what = f"{invalidated} answers" if invalidated else "the log"
+        return evaluation.signed({INVALIDATED: _INVALIDATED}, invalidated=what)
     return evaluation
 
 
