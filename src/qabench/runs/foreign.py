@@ -35,6 +35,7 @@ NO_METRIC = "bypass"  # lm-evaluation-harness gives it the value 999 if nothing 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
 VERDICTS = {"c": 1.0, "yes": 1.0, "true": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "no": 0.0, "false": 0.0}
 FIRST_BYTES = 4096
+POINTER = b"version https://git-lfs.github.com/spec/"  # how a pointer of Git LFS starts
 DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
 # The first of these fields of a document is shown as the question.
 QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
@@ -441,6 +442,15 @@ def sample_rows(path: Path) -> Iterator[SourceRow]:
     with path.open("rb") as file:
         is_list = file.read(FIRST_BYTES).lstrip().startswith(b"[")
     yield from read_json_list(path) if is_list else read_json_lines(path)
+
+
+def pointer_error(path: Path) -> str | None:
+    """Return what is wrong with a file that Git LFS left in place of the real one, or None for other files."""
+    with path.open("rb") as file:
+        is_pointer = file.read(len(POINTER)) == POINTER
+    if not is_pointer:
+        return None
+    return "is a pointer of Git LFS, not the file itself; in its repository, run: git lfs pull"
 
 
 def _object(value: Any) -> Row:

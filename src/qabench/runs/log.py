@@ -28,7 +28,8 @@ from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
 from qabench.runs.facts import with_facts
-from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
+from qabench.runs.foreign import evaluation_of, groups_of, numbers_of, pointer_error
+from qabench.runs.plain import VERSION as FORMAT
 from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
 
 # Most of a log's bytes, which records do not need.
@@ -60,8 +61,7 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     """
     log = header_of(path)
     _check_task(path, log)
-    with _naming(path):
-        recorded = _evaluation(path, log)
+    recorded = _evaluation(path, log)
     return with_passes(rescored(with_facts(recorded, log), questions, **options))
 
 
@@ -177,9 +177,36 @@ def failure(error: Any) -> str:
 
 
 def damaged(path: str | Path, reason: str) -> InputError:
-    """Return the error for a file that is not a log, or is damaged."""
+    """Return the error for a file that is not a log, is of another format, or is damaged."""
+    if cause := _cause(Path(path)):
+        return InputError(f"{path} {cause}")
     detail = printable(reason, 300)
     return InputError(f"{path} is not a log of Inspect AI, or is damaged ({detail}); copy it again")
+
+
+def _cause(path: Path) -> str | None:
+    """Return why a file cannot be read as a log although it may be whole, or None if that is not known."""
+    if cause := pointer_error(path):
+        return cause
+    try:
+        if path.suffix == ".json":
+            header = json_of(path.read_text(encoding="utf-8"))
+        else:
+            with open_archive(path) as archive:
+                header = json_of(archive.read("header.json"))
+    except Exception:  # it is damaged, which the caller says. The decompressor has errors of its own.
+        return None
+    if not isinstance(header, dict):
+        return None
+    version = header.get("version")
+    if version is None and isinstance(header.get("eval"), dict):
+        return "has no field 'version', which logs of Inspect AI have; was it edited, or written by another program?"
+    if isinstance(version, int) and version > FORMAT:
+        return (
+            f"is of version {version} of the format of Inspect AI's logs, and the installed inspect_ai reads up to "
+            f"{FORMAT}; to read it: pip install --upgrade inspect_ai"
+        )
+    return None
 
 
 @contextmanager
@@ -284,9 +311,11 @@ def _samples(path: str | Path, log: Any, convert: Callable[[Any], T]) -> list[T]
     """Return the converted samples of a log, in the order of its questions: without importing Inspect if possible."""
     if Path(path).suffix != ".json":
         check_archive(Path(path))
-    with _with_buffer(path, log.status) as file:
+    # Only the reader is inside: an error in converting what it read is a bug, and no damage.
+    with _naming(path), _with_buffer(path, log.status) as file:
         if isinstance(log, Fields):
-            with suppress(Exception):  # Inspect reads it, or says why it cannot
+            # Inspect reads it, or says why it cannot. An error in converting is raised again below.
+            with suppress(Exception):
                 return [convert(sample) for sample in read_plain_samples(file, _keys(log))]
         whole = _by_inspect(path, file, resolve_attachments="core", exclude_fields=_LEFT_OUT)
     log.eval.dataset.sample_ids = whole.eval.dataset.sample_ids  # older logs do not list them
@@ -513,11 +542,20 @@ def read_any_log(path: Path) -> list[Evaluation]:
     log = header_of(path)
     if isinstance((log.eval.metadata or {}).get("benchmark"), str):
         return []
-    with _naming(path):
-        records = _samples(path, log, _foreign_record)
+    records = _samples(path, log, _foreign_record)
+    if not records and log.status == "success":
+        raise InputError(_without_samples(path, log))
     keys, present = _keys(log), {record.id for record in records}
     missing = [id for id, epoch in keys if epoch == 1 and id not in present]
-    problem = f"questions without a sample: {len(missing)} ({some(missing)})"
+    problems = []
+    if missing:
+        problems.append(f"questions without a sample: {len(missing)} ({some(missing)})")
+    counts = Counter(map(str, log.eval.dataset.sample_ids or ()))
+    if repeated := [id for id, count in counts.items() if count > 1]:
+        # Also 1 and "1": the files of both samples have one name in the log.
+        problems.append(
+            f"ids of several questions, of which one has its sample in the log: {len(repeated)} ({some(repeated)})"
+        )
     results = (
         log.results
         if isinstance(log.results, Mapping)
@@ -537,10 +575,25 @@ def read_any_log(path: Path) -> list[Evaluation]:
         status=log.status,
         expected=len(keys),
         arguments=log.eval.task_args | values_of(log.plan.config),
-        problems=[problem] if missing else [],
+        problems=problems,
         origin=log.eval.task_id,
     )
     return [with_reported(with_reducers(evaluation, reducers), reported, others)]
+
+
+def _without_samples(path: Path, log: Any) -> str:
+    """Return why a finished log has no scores here, with those that its harness wrote."""
+    reported = reported_by_inspect(_results(log), has_epochs=False)[0]
+    scores = ", ".join(f"{each.score} {each.value:.4f} ({each.metric})" for each in reported) or "none"
+    return (
+        f"{path} has no samples, as after `inspect eval --no-log-samples`; without them there are no intervals and no "
+        f"comparisons. The scores in its header: {scores}"
+    )
+
+
+def _results(log: Any) -> Json:
+    """Return the aggregate in the header of a log, or {} without one, as in the log of a killed run."""
+    return values_of(_fields_of(log.results)) if log.results else {}
 
 
 def _starts_as_log(path: Path) -> bool:
@@ -555,6 +608,9 @@ def _foreign_record(sample: Any) -> Record:
     record = _record(sample, extracted[0] if extracted else sample.output.completion)
     # Why the scorer gave no value, or an abnormal one, such as "refusal".
     reasons = [f"{name}: {score.reason}" for name, score in scores.items() if score.reason]
+    if sample.invalidation:
+        why = values_of(_fields_of(sample.invalidation)).get("reason")
+        reasons.append(f"invalidated in the log{f' ({why})' if why else ''}, and still in the scores")
     problems = [*filter(None, [record.problem]), *reasons]
     return replace(
         record,
@@ -565,6 +621,10 @@ def _foreign_record(sample: Any) -> Record:
         groups=groups_of(sample.metadata),
         detail={name: score.explanation for name, score in scores.items() if score.explanation},
     )
+
+
+def _fields_of(part: Any) -> Any:
+    return Fields(part) if isinstance(part, dict) else part
 
 
 def _text(value: str | Sequence[Any]) -> str:

@@ -284,6 +284,8 @@ def read_foreign(path: Path) -> list[Evaluation]:
         return []
     from qabench.runs import foreign
 
+    if cause := foreign.pointer_error(path):
+        raise InputError(f"{path} {cause}")
     if path.suffix == DETAILS:
         return [foreign.read_lighteval(path)]
     if path.suffix == LINES:
