@@ -99,8 +99,16 @@ def test_samples_are_scored_as_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     tracker.save_results_aggregated(results=results, samples=samples)
     tracker.save_results_samples(task_name=task, samples=samples[task])
     (path,) = tmp_path.rglob("samples_*.jsonl")
-    evaluation = evaluate_predictions("fanoutqa", "sample", path, lemmatizer="simplemma")
+    evaluation = evaluate_predictions("fanoutqa", None, path, lemmatizer="simplemma")
+    assert evaluation.config == "sample"  # the task's name says it
+    # As the harness: over the questions that were asked. The scores over all are beside them.
+    assert evaluation.scores()["acc.loose"].n == 3 and evaluation.counts()["missing"] == 0
+    harness = results["results"][task]["acc.loose,none"]
+    assert evaluation.scores()["acc.loose"].value == pytest.approx(harness)
+    (note,) = [note for note in evaluation.notes if "a limit of the harness" in note]
+    assert note.startswith("the samples are of 3 of 12 questions") and f"acc.loose {harness * 3 / 12:.4f}" in note
     sentences = "; ".join(evaluation.deviations(evaluation.scores()["acc.loose"]))
+    assert "3 of 12 questions were asked" in sentences
     assert "lm-evaluation-harness ran with limit: 3" in sentences and "ran with chat template: " in sentences
     assert "few shot" not in sentences and sum(record.answer == "1998" for record in evaluation.records) == 3
 

@@ -100,3 +100,13 @@ def test_ids_that_differ_in_type_are_repeated(log: Path, tmp_path: Path) -> None
     content["eval"]["dataset"]["sample_ids"] = [0, 1, "1", 3]
     (evaluation,) = read_evaluations([edited(log, tmp_path, **content)]).evaluations
     assert "ids of several questions, of which one has its sample in the log: 1 (1)" in evaluation.problems
+
+
+def test_logs_of_qabench_in_json_are_scored(tmp_path: Path) -> None:
+    from inspect_ai import eval as inspect_eval
+
+    options: Json = {"task_args": {"config": "sample"}, "log_format": "json", "limit": 2}
+    (made,) = inspect_eval("qabench/felm", "mockllm/model", log_dir=str(tmp_path), display="none", **options)
+    for paths in ([made.location], [tmp_path]):
+        (evaluation,) = read_evaluations(paths).evaluations
+        assert (evaluation.benchmark, evaluation.config, len(evaluation.records)) == ("felm", "sample", 2)

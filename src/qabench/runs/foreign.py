@@ -35,6 +35,9 @@ NO_METRIC = "bypass"  # lm-evaluation-harness gives it the value 999 if nothing 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
 VERDICTS = {"c": 1.0, "yes": 1.0, "true": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "no": 0.0, "false": 0.0}
 FIRST_BYTES = 4096
+# How the JSON of a log of Inspect starts, and not logs.json and eval-set.json, which Inspect writes
+# beside the logs of a suite.
+START = re.compile(rb'\s*\{\s*"(version|status|eval)"\s*:')
 POINTER = b"version https://git-lfs.github.com/spec/"  # how a pointer of Git LFS starts
 DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
 # The first of these fields of a document is shown as the question.
@@ -244,6 +247,21 @@ def lm_eval_task(path: Path) -> str:
     return max(known, key=len, default=path.stem)
 
 
+def lm_eval_config(path: Path, configs: Collection[str]) -> str | None:
+    """Return the config of qabench's task in a file of samples, or None if neither results nor name say it.
+
+    Examples:
+        >>> lm_eval_config(Path("samples_qabench_felm_math_raw_2026-01-01T00-00-00.jsonl"), ["all", "math"])
+        'math'
+    """
+    task = lm_eval_task(path)
+    own = _object(_object(lm_eval_results(path).get("configs")).get(task)).get("dataset_name")
+    if own in configs:
+        return str(own)
+    named = [config for config in configs if f"_{config.replace('-', '_')}_" in f"{task}_"]
+    return max(named, key=len, default=None)
+
+
 def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:
     row, doc = rows[0], _object(rows[0]["doc"])
     scores: dict[str, float] = {}
@@ -442,6 +460,12 @@ def sample_rows(path: Path) -> Iterator[SourceRow]:
     with path.open("rb") as file:
         is_list = file.read(FIRST_BYTES).lstrip().startswith(b"[")
     yield from read_json_list(path) if is_list else read_json_lines(path)
+
+
+def starts_as_log(path: Path) -> bool:
+    """Return whether a file starts as a log of Inspect in JSON does."""
+    with path.open("rb") as file:
+        return START.match(file.read(FIRST_BYTES)) is not None
 
 
 def pointer_error(path: Path) -> str | None:

@@ -28,7 +28,7 @@ from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
 from qabench.runs.facts import with_facts
-from qabench.runs.foreign import evaluation_of, groups_of, numbers_of, pointer_error
+from qabench.runs.foreign import evaluation_of, groups_of, numbers_of, pointer_error, starts_as_log
 from qabench.runs.plain import VERSION as FORMAT
 from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
 
@@ -39,10 +39,6 @@ _OWN = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 _READ_AT_ONCE = 1 << 20
 _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
-# How the JSON of a log starts, and not logs.json and eval-set.json, which Inspect writes beside the
-# logs of a suite.
-START = re.compile(rb'\s*\{\s*"(version|status|eval)"\s*:')
-FIRST_BYTES = 4096
 STOPPED = "the run was stopped before the answer"
 INVALIDATED = "invalidated"  # in the detail of a record: by somebody who used Inspect's command for it
 _INVALIDATED = Field((), "{value} in Inspect's log were invalidated", absent=True)
@@ -537,7 +533,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
 
     Raises InputError if it is damaged.
     """
-    if path.suffix == ".json" and not _starts_as_log(path):
+    if path.suffix == ".json" and not starts_as_log(path):
         return []
     log = header_of(path)
     if isinstance((log.eval.metadata or {}).get("benchmark"), str):
@@ -594,11 +590,6 @@ def _without_samples(path: Path, log: Any) -> str:
 def _results(log: Any) -> Json:
     """Return the aggregate in the header of a log, or {} without one, as in the log of a killed run."""
     return values_of(_fields_of(log.results)) if log.results else {}
-
-
-def _starts_as_log(path: Path) -> bool:
-    with path.open("rb") as file:
-        return START.match(file.read(FIRST_BYTES)) is not None
 
 
 def _foreign_record(sample: Any) -> Record:

@@ -11,15 +11,23 @@ from typing import Any
 from qabench.adapters.files import evaluate_systems
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.containers import prediction_rows
-from qabench.data.predictions import STDIN, Predictions, is_saved_dataset, parse_predictions, some
+from qabench.data.predictions import (
+    STDIN,
+    WITHOUT_PREDICTION,
+    Predictions,
+    is_saved_dataset,
+    parse_predictions,
+    some,
+)
 from qabench.data.rows import Row, without_none
-from qabench.errors import DataError, InputError
+from qabench.errors import DataError, InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
-from qabench.evaluation.records import PREDICTIONS
+from qabench.evaluation.records import PREDICTIONS, values_of
 from qabench.evaluation.score_spec import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.scoring import Progress
-from qabench.evaluation.signature import parse, with_fields
+from qabench.evaluation.signature import asked_field, parse, with_fields
+from qabench.loading_scripts import dataset_table
 
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 FOREIGN = (LOG, DETAILS, LINES, ".json")
@@ -118,6 +126,8 @@ def _evaluations_of(
         samples = Path(predictions)
         fields = (scorer.prediction_fields, scorer.id_fields)
         answers = foreign.generations(samples)
+        if config is None and questions is None:
+            config = foreign.lm_eval_config(samples, _configs(scorer))
         predictions = parse_predictions(answers.encode(), str(predictions), *fields)
     if not isinstance(predictions, Predictions):
         rows = prediction_rows(predictions, scorer.prediction_fields)
@@ -127,9 +137,18 @@ def _evaluations_of(
     )
     if samples:
         evaluations = [
-            _with_harness_facts(each, scorer, samples, config, questions) for each in evaluations
+            _over_asked(_with_harness_facts(each, scorer, samples, config, questions), predictions)
+            for each in evaluations
         ]
     return [_with_scores(each, scores) for each in evaluations]
+
+
+def _configs(scorer: Benchmark) -> list[str]:
+    """Return the configs of a benchmark's dataset, or [] for a benchmark without one."""
+    try:
+        return list(dataset_table(scorer.name).configs)
+    except QabenchError:
+        return []
 
 
 def is_samples(path: Path) -> bool:
@@ -157,6 +176,35 @@ def _with_harness_facts(
         signatures[group] = with_fields(line, **added)
         declarations[name] = {**facts.declared, **declarations[name]}
     return replace(evaluation, signatures=signatures, declarations=declarations)
+
+
+def _over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
+    """Return the evaluation of a file of samples over the questions that are in it, as the harness scores it.
+
+    With ``--limit``, the harness asks a part of the questions. The scores over all of them are a note.
+    """
+    asked = {row.id for row in predictions.rows}
+    records = [record for record in evaluation.records if record.id in asked]
+    if not records or len(records) == len(evaluation.records):
+        return evaluation
+    count = len(evaluation.records)
+    main = [spec for spec in evaluation.score_specs if spec.main]
+    over_all = values_of(main, evaluation.records)
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in over_all.items())
+    note = (
+        f"the samples are of {len(records)} of {count} questions (a limit of the harness?), and the scores are over "
+        f"these; over all {count}, of which the others count as missing: {shown}"
+    )
+    asked_of = asked_field(record.id for record in records)
+    lines = evaluation.signatures.items()
+    return replace(
+        evaluation,
+        records=records,
+        expected=len(records),
+        signatures={group: with_fields(line, asked=asked_of) for group, line in lines},
+        problems=[each for each in evaluation.problems if not each.startswith(WITHOUT_PREDICTION)],
+        notes=[*evaluation.notes, note],
+    )
 
 
 def _first_row(path: Path) -> Row:
@@ -320,8 +368,13 @@ def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
 
 
 def is_log(path: str | Path) -> bool:
-    """Tell whether a path names a log of Inspect AI."""
-    return Path(path).suffix == LOG
+    """Tell whether a path names a log of Inspect AI (.eval), or is one in JSON."""
+    path = Path(path)
+    if path.suffix != ".json" or not path.is_file():
+        return path.suffix == LOG
+    from qabench.runs.foreign import starts_as_log
+
+    return starts_as_log(path)
 
 
 def incomplete(evaluation: Evaluation) -> str | None:
