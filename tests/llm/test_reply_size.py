@@ -92,6 +92,47 @@ def test_a_circle_of_redirects_is_a_response(server: OpenAIServer) -> None:
     assert len(server.calls) == 6
 
 
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (
+            "http://a.org/v1/completions",
+            "redirect from https to http: http://a.org/v1/completions, which is not allowed",
+        ),
+        (
+            "https://b.org/v1/completions",
+            "redirect to another host: https://b.org/v1/completions, which is not allowed",
+        ),
+        ("https://a.org/v2/completions", None),
+    ],
+)
+@pytest.mark.parametrize("package", ["httpx", "httpx2"])
+def test_prompts_and_keys_stay_encrypted_on_their_host(package: str, target: str, says: str | None) -> None:
+    """httpx removes only the header Authorization from a redirect to another host."""
+    httpx = pytest.importorskip(package)
+    reached = []
+
+    def answer(request: Any) -> Any:
+        reached.append(str(request.url))
+        if len(reached) % 2:
+            return httpx.Response(307, headers={"Location": target})
+        return httpx.Response(200, json=completion("C"))
+
+    async def ask() -> list[Any]:
+        transport = httpx.MockTransport(answer)
+        async with httpx.AsyncClient(transport=transport, follow_redirects=True, headers={"x-api-key": "k"}) as client:
+            return [await client.post("https://a.org/v1/completions", json={}) for _ in range(2 if says is None else 1)]
+
+    with limited_replies():
+        responses = asyncio.run(ask())
+    first = "https://a.org/v1/completions"
+    if says is None:
+        assert [response.status_code for response in responses] == [200, 200] and reached == [first, target] * 2
+    else:
+        (response,) = responses
+        assert response.status_code == 400 and says in response.json()["error"]["message"] and reached == [first]
+
+
 @pytest.mark.slow  # imports Inspect
 def test_a_run_does_not_retry_redirects(server: OpenAIServer) -> None:
     with pytest.raises(Exception, match="too many redirects: more than 5"):

@@ -13,6 +13,7 @@ from typing import Any
 
 from qabench.data.rows import Json
 from qabench.evaluation.scoring import Messages
+from qabench.io.addresses import origin
 from qabench.io.http_error import HttpError, text_of
 from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
 from qabench.io.tables import quoted, redacted
@@ -199,6 +200,7 @@ class CallGate:
 
 
 _GATES: list[CallGate] = []  # of the run in progress
+FIRST_ORIGIN = "qabench_first_origin"  # an extension of requests
 COUNTED = "qabench_counted"  # an extension of requests: the clients can be limited twice
 
 
@@ -212,6 +214,21 @@ def gated_calls(gate: CallGate | None) -> Iterator[None]:
         _GATES.clear()
 
 
+async def _refuse_redirect(request: Any) -> None:
+    """Raise HttpError for a redirect to another host, or from https to http.
+
+    Clients would send the prompt there, and keys in other headers than Authorization.
+    """
+    url = str(request.url)
+    scheme, host, _ = origin(url)
+    # A request and its redirects share their extensions.
+    first_scheme, first_host, _ = request.extensions.setdefault(FIRST_ORIGIN, origin(url))
+    if (first_scheme, scheme) == ("https", "http"):
+        raise HttpError("redirect from https to http", f"{url}, which is not allowed")
+    if host != first_host:
+        raise HttpError("redirect to another host", f"{url}, which is not allowed")
+
+
 def _limited(unlimited: Callable[..., Awaitable[Any]], package: Any) -> Callable[..., Awaitable[Any]]:
     from qabench.io.transport import MAX_REDIRECTS, make_safe
 
@@ -221,10 +238,16 @@ def _limited(unlimited: Callable[..., Awaitable[Any]], package: Any) -> Callable
             async with _GATES[0].call():
                 return await send(client, request, stream=stream, **options)
         client.max_redirects = min(client.max_redirects, MAX_REDIRECTS)
+        if request.method == "POST":
+            request.extensions.pop(FIRST_ORIGIN, None)  # of an earlier attempt
+            hooks = client.event_hooks
+            if _refuse_redirect not in hooks["request"]:
+                client.event_hooks = {**hooks, "request": [*hooks["request"], _refuse_redirect]}
         try:
             response = await unlimited(client, request, stream=True, **options)
-        except package.TooManyRedirects:  # Inspect would repeat it
-            message = f"too many redirects: more than {MAX_REDIRECTS}"
+        except (package.TooManyRedirects, HttpError) as error:  # Inspect would repeat it
+            is_ours = isinstance(error, HttpError)
+            message = str(error) if is_ours else f"too many redirects: more than {MAX_REDIRECTS}"
             body = json.dumps({"error": {"message": message}}).encode()
             return package.Response(400, content=body, request=request)
         make_safe(response, MAX_REPLY_BYTES)
