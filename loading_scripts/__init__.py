@@ -111,13 +111,13 @@ def _package_folder(entry_point: EntryPoint) -> Path | None:
         return None
     locations = (spec and spec.submodule_search_locations) or ()
     folders = [Path(location, *submodules) for location in locations]
-    return next((folder for folder in folders if folder.is_dir()), None)
+    return next(filter(os.path.isdir, folders), None)
 
 
 def _benchmarks_in(directory: Path) -> Iterator[Path]:
     """Yield the folders of a directory that are benchmarks, also those whose code cannot be read."""
     try:
-        folders = sorted(path for path in directory.iterdir() if path.is_dir())
+        folders = sorted(filter(os.path.isdir, directory.iterdir()))
     except OSError:  # not a directory, or no permission
         return
     for folder in folders:

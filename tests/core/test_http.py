@@ -1,6 +1,8 @@
 """The HTTP client against servers that answer slowly, endlessly or incompletely."""
 
+import contextlib
 import gzip
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -96,6 +98,26 @@ def test_a_redirect_loop_is_requested_once() -> None:
     with closing(RawServer(answer)) as server, pytest.raises(HttpError, match="redirect loop") as raised:
         HttpClient(retry=Retry(attempts=3, first_wait=0.01)).get(f"{server.url}/start")
     assert paths == [b"/start", b"/loop"] and not raised.value.transient
+
+
+def test_nothing_is_sent_to_a_server_that_does_not_encrypt() -> None:
+    """Neither after a failed handshake nor in another attempt."""
+    received: list[bytes] = []
+
+    def answer(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # the listener is closed
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    received.append(connection.recv(65536))
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}/secret?key=k"
+        with pytest.raises(HttpError, match=r"connection failed: ConnectError: .*SSL"):
+            HttpClient(Limits(seconds=20), retry=Retry(attempts=2, first_wait=0.01)).get(url)
+    assert received and not any(b"secret" in data for data in received)
 
 
 def test_redirects_are_counted_and_stay_encrypted() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval import BM25Index, Words
-from qabench.retrieval.bm25.storage import START
+from qabench.retrieval.bm25.storage import START, VERSION
 
 TEXTS = [f"text number {number} of {number % 7} kinds, a{number % 13} Zürich \U0001f642" for number in range(200)]
 ROWS = {"text": TEXTS, "kind": [number % 3 for number in range(200)]}
@@ -126,9 +126,10 @@ def test_other_files_and_versions_are_rejected(path: Path) -> None:
         BM25Index.load(path)
     BM25Index(TEXTS).save(path)
     whole = path.read_bytes()
-    path.write_bytes(whole[:7] + b"\x09" + whole[8:])
-    with pytest.raises(InputError, match="has format 9; this qabench reads 7"):
-        BM25Index.load(path)
+    for version in {*range(256)} - {VERSION}:
+        path.write_bytes(whole[:7] + bytes([version]) + whole[8:])
+        with pytest.raises(InputError, match=rf"has format {version}; this qabench reads {VERSION}\. Build it again"):
+            BM25Index.load(path)
     path.write_text("{}")
     with pytest.raises(InputError, match="is not a BM25 index"):
         BM25Index.load(path)

@@ -217,7 +217,7 @@ def _with_commands() -> list[str]:
     """Return the names of the benchmarks that have specific commands. Those from outside are not imported."""
     names = [name for name in shipped_names() if benchmark(name).commands]
     for name, folder in custom_folders().items():
-        if (folder / "commands.py").is_file() or (folder / "commands" / "__init__.py").is_file():
+        if os.path.isfile(folder / "commands.py") or os.path.isfile(folder / "commands/__init__.py"):
             names.append(name)
     return sorted(names)
 
@@ -342,14 +342,30 @@ def main() -> None:
 
 
 def _stop(error: Exception, code: int) -> None:
-    is_refused = isinstance(error, OSError) and error.errno in REFUSED
+    advice = _permissions(error) if isinstance(error, OSError) and error.errno in REFUSED else ""
     try:
-        write_line(f"qabench: {error}{FOLDERS if is_refused else ''}", sys.stderr)
+        write_line(f"qabench: {error}{advice}", sys.stderr)
     except OSError:  # standard error is full, or its reader has exited
         _discard_output()
     if isinstance(error, OSError):
         _discard_output()
     sys.exit(code)
+
+
+def _permissions(error: OSError) -> str:
+    """Return what to do about a file or folder that may not be used: it is in a cache, or the user named it."""
+    from pathlib import Path
+
+    from qabench.io.files import cache_dir
+
+    named = (os.environ.get(name) for name in ("HF_HOME", "XDG_DATA_HOME"))
+    defaults = map(os.path.expanduser, ("~/.cache", "~/.local", "~/Library"))
+    path = Path(os.path.abspath(os.fsdecode(error.filename or "/")))
+    is_cache = False
+    for folder in [cache_dir(), *map(Path, filter(None, named)), *map(Path, defaults)]:
+        # The folders of a cache are made from the top: the first one that cannot be made may be above it.
+        is_cache = is_cache or path.is_relative_to(folder) or folder.is_relative_to(path)
+    return FOLDERS if is_cache else "; change its permissions, or name another file or folder"
 
 
 def _discard_output() -> None:

@@ -81,9 +81,16 @@ ROWS: dict[str, Rows] = {"configs": config_rows, "needs": need_rows}
 def listing(kind: str) -> Listing:
     """Return the rows of all benchmarks of a kind in ``ROWS``. Those from outside have a few seconds."""
     outside = sorted(custom_folders())
-    started = {name: _process(kind, name) for name in outside}
-    rows = [row for name in shipped_names() for row in ROWS[kind](name)]
+    started = {}
     broken = {}
+    for name in outside:
+        try:
+            started[name] = _process(kind, name)
+        except (
+            OSError
+        ) as error:  # the system has no more processes, or the user may not start Python again
+            broken[name] = printable(f"no process for its import: {error}", MAX_REASON)
+    rows = [row for name in shipped_names() for row in ROWS[kind](name)]
     deadline = time.monotonic() + SECONDS
     for name, process in started.items():
         try:

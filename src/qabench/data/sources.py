@@ -39,7 +39,7 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> Path
     ignored = ignore_mirror and ignore_mirror.expanduser().resolve()
     folders = map(Path, filter(None, os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)))
     paths = [_in_folder(source, each) for each in folders if each.expanduser().resolve() != ignored]
-    return next(filter(Path.is_file, [*paths, cache_path(source)]), None)
+    return next(filter(os.path.isfile, [*paths, cache_path(source)]), None)
 
 
 def available(source: SourceFile) -> Where | None:
