@@ -26,6 +26,7 @@ from huggingface_hub import metadata_load
 
 from qabench.errors import SourceError
 from qabench.hub.build import build
+from qabench.hub.cards import ABOUT
 from qabench.loading_scripts import dataset_table
 from qabench.runs.lm_eval_facts import TABLES as LM_EVAL_TABLES
 from qabench.tasks.facts import SIGNED, SYSTEM, TABLES, UNSIGNED
@@ -98,8 +99,8 @@ def with_metadata(path: Path) -> str:
         if config["config_name"] == dataset_table(path.parent.name).default:
             config["default"] = True
     for info in parts["dataset_info"]:
-        for size in ("download_size", "dataset_size"):
-            info.pop(size, None)
+        for key in ("download_size", "dataset_size", *ABOUT):  # the card has its own text
+            info.pop(key, None)
     _, front, body = text.split("---\n", 2)
     first = re.split(r"^(?:configs|dataset_info):", front, maxsplit=1, flags=re.MULTILINE)[0]
     return f"---\n{first}{yaml.safe_dump(parts, sort_keys=False)}---\n{body}"

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
+from huggingface_hub import metadata_load
+from yaml import YAMLError
 
 from qabench.data.rows import Json, SourceRow, read_json, read_json_lines, read_json_list
 from qabench.errors import DataError
@@ -252,8 +254,29 @@ class RowsBuilder(BenchmarkBuilder):
 def rows_builder(name: str) -> type[RowsBuilder]:
     """Return the builder of a benchmark that has none of its own."""
     table = dataset_table(name)
-    attributes = {"BENCHMARK": table.name, "DESCRIPTION": table.title, "__module__": __name__}
+    description, license = _about(folder_of(name) / "README.md")
+    attributes = {
+        "BENCHMARK": table.name,
+        "DESCRIPTION": description or table.title,
+        "LICENSE": license,
+        "__module__": __name__,
+    }
     return type(table.name.title().replace("_", ""), (RowsBuilder,), attributes)
+
+
+def _about(card: Path) -> tuple[str, str]:
+    """Return the first paragraph and the license of a dataset's card. Empty if there is none."""
+    if not card.is_file():
+        return "", ""
+    try:
+        license = (metadata_load(card) or {}).get("license")
+    except (ValueError, YAMLError):  # publishing the card says what is wrong with it
+        license = None
+    text = card.read_text(encoding="utf-8", errors="replace")
+    body = text.split("---\n", 2)[-1] if text.startswith("---\n") else text
+    paragraphs = [paragraph.strip() for paragraph in body.split("\n\n")]
+    prose = [paragraph for paragraph in paragraphs if paragraph and paragraph[0] not in "#`|<>"]
+    return " ".join(prose[0].split()) if prose else "", license if isinstance(license, str) else ""
 
 
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:

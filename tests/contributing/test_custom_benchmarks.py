@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import datasets
 import pytest
 
 import qabench
 from qabench.cli.new import new
 from qabench.errors import InputError
+from qabench.hub.build import build
+from qabench.loading_scripts.builder import rows_builder
 from qabench.tasks.prompts import AskOnce, Prompt
 
 pytestmark = pytest.mark.quick
@@ -106,3 +109,16 @@ def test_a_field_of_the_prompt_that_is_no_column() -> None:
 def test_names_of_python_modules_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"json is a benchmark or a module of Python"):
         new("json", tmp_path)
+
+
+def test_the_dataset_says_what_it_is(folder: Path, tmp_path: Path) -> None:
+    """Description, license and citation are those of the card and of citation.bib, also in a built copy."""
+    info = qabench.load_dataset("rivers", split="test").info
+    assert info.description.startswith("Which river flows through a city?")
+    assert info.license == "cc-by-4.0" and "Which River Flows" in info.citation
+    build(tmp_path / "built", ["rivers"])
+    built = datasets.load_dataset(str(tmp_path / "built/rivers"), split="test", cache_dir=str(tmp_path / "cache")).info
+    assert (built.description, built.license, built.citation) == (info.description, info.license, info.citation)
+    for text in ("", "---\nlicense: [\n---\n# Rivers\n"):
+        (folder / "rivers/README.md").write_text(text)
+        assert rows_builder("rivers").LICENSE == "" and rows_builder("rivers").DESCRIPTION == "Rivers"

@@ -116,6 +116,10 @@ def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
     infos = datasets.info.DatasetInfosDict.from_directory(str(samples / name))
     features = {config: builder(name, config).info.features for config in shipped(name)}
     assert {config: info.features for config, info in infos.items()} == features
+    for config in shipped(name):
+        stock, ours = datasets.load_dataset_builder(str(samples / name), config).info, builder(name, config).info
+        for key in ("description", "citation", "homepage", "license"):
+            assert getattr(stock, key) == getattr(ours, key) != "", key
     assert f"This copy contains `{shipped(name)[0]}`" in text
     assert datasets.get_dataset_default_config_name(str(samples / name)) == shipped(name)[0]
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")

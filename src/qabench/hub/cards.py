@@ -16,6 +16,7 @@ from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import DatasetTable, benchmark_names, custom_folders, folder_of
 from qabench.metrics import metric_names
 
+ABOUT = ("description", "citation", "homepage", "license")
 SAMPLE_LICENSE = "apache-2.0"
 NO_LICENSE = ("other", "unknown")  # do not say what is allowed
 TERMS = "https://huggingface.co/docs/hub/repositories-licenses"
@@ -70,7 +71,9 @@ def card_text(table: DatasetTable, infos: Mapping[str, Any], restriction: str | 
         card.data["configs"].append(entry)
         data = DatasetCardData()
         DatasetInfosDict({name: info}).to_dataset_card_data(data)
-        card.data["dataset_info"].append(dict(data["dataset_info"]))
+        # the stock load_dataset reads these from a card, too, though datasets does not write them
+        about = {key: getattr(info, key) for key in ABOUT if getattr(info, key)}
+        card.data["dataset_info"].append(dict(data["dataset_info"]) | about)
     if table.name not in custom_folders() and not any(table.configs[name].files for name in infos):
         card.data["license"] = SAMPLE_LICENSE
         for key in ("license_name", "license_link"):
