@@ -268,3 +268,29 @@ def test_the_smallest_detectable_difference() -> None:
 )
 def test_values_of_logs(value: Any, number: float | None) -> None:
     assert number_of(value) == number
+
+
+@pytest.mark.quick
+def test_logs_are_compared_by_group(tmp_path: Path) -> None:
+    """The fields of lm-evaluation-harness's documents are groupings; the second log lacks the field."""
+    files = []
+    for name in ("first", "second"):
+        rows = []
+        for i in range(N):
+            doc = {"question": f"{i}?", "answer": str(i)}
+            if name == "first":
+                doc["kind"] = "odd" if i % 2 else "even"
+            right = i % 2 if name == "first" else i % 4 < 2
+            row = {"doc_id": i, "doc": doc, "target": str(i), "filter": "none", "metrics": ["exact_match"]}
+            rows.append({**row, "arguments": {}, "resps": [[""]], "filtered_resps": [""], "exact_match": float(right)})
+        folder = tmp_path / name
+        folder.mkdir()
+        files.append(folder / "samples_sums_2026-01-01T00-00-00.000000.jsonl")
+        files[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole, *groups = document("compare", *files, "--by", "kind")["comparisons"]
+    assert "group" not in whole and [each["group"] for each in groups] == ["even", "odd"]
+    for each, own in zip(groups, ({0.0, 0.5}, {1.0, 0.5}), strict=True):
+        (pair,) = each["pairs"]
+        assert pair["n"] == N // 2 and {system["mean"] for system in each["systems"]} == own
+    with pytest.raises(InputError, match="the questions have no grouping 'type'; allowed: kind"):
+        run("compare", *files, "--by", "type")

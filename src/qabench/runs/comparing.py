@@ -93,7 +93,7 @@ def compare(
     if unknown := [name for name in by if name not in groupings]:
         raise unknown_name("the questions have no grouping", unknown[0], sorted(groupings))
     if not scorer.name:
-        comparison = _compare_logs(names, evaluations, scores, **testing)
+        comparison = _compare_logs(names, evaluations, scores, by, **testing)
         return replace(comparison, notes=(*read.notes, *comparison.notes))
     by_label = dict(zip(names, evaluations, strict=True))
     comparisons = [
@@ -151,10 +151,14 @@ def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) 
 
 
 def _compare_logs(
-    names: Sequence[str], evaluations: Sequence[Evaluation], scores: Names, **testing: Any
+    names: Sequence[str],
+    evaluations: Sequence[Evaluation],
+    scores: Names,
+    by: Sequence[str],
+    **testing: Any,
 ) -> Comparison:
     """Compare logs of a task of another harness by some scores, or by each score that all of them have."""
-    same = with_same_names(matched(evaluations))
+    same = _with_common_groups(with_same_names(matched(evaluations)))
     by_label = dict(zip(names, same, strict=True))
     notes = []
     tasks = dict.fromkeys(evaluation.config for evaluation in evaluations)
@@ -168,7 +172,30 @@ def _compare_logs(
         sentences = [*evaluation.notes, *evaluation.left_out_sentences(specs)]
         notes += [f"{label}: {sentence}" for sentence in sentences]
     compared = [compare_evaluations(by_label, spec, **testing) for spec in specs]
-    return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
+    groups = [
+        each
+        for grouping in by
+        for spec in specs
+        for each in compare_groups(by_label, spec, grouping, **testing)
+    ]
+    return replace(compared[0], others=(*compared[1:], *groups), notes=tuple(notes))
+
+
+def _with_common_groups(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Return logs in which a question is in the groups that any of them has for it.
+
+    Harnesses keep different fields of a question, and a group without a question has no pair.
+    """
+    groups: dict[str, dict[str, Sequence[str]]] = {}
+    for evaluation in evaluations:
+        for record in evaluation.records:
+            own = groups.setdefault(record.id, {})
+            for grouping, members in record.groups.items():
+                own.setdefault(grouping, members)
+    return [
+        replace(each, records=[replace(record, groups=groups[record.id]) for record in each.records])
+        for each in evaluations
+    ]
 
 
 def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:

@@ -136,7 +136,8 @@ def _unusable(fields: Mapping[str, Any]) -> str | None:
     if passages is not None and not is_list_of(passages, str):
         return f"the passages are not a list of strings: {passages!r:.60}"
     if answer is not None and not isinstance(answer, str):
-        return f"the answer is not a string: {answer!r:.60}"
+        hint = '; retrieved texts are the field "passages"' if is_list_of(answer, str) else ""
+        return f"the answer is not a string: {answer!r:.60}{hint}"
     return None
 
 
