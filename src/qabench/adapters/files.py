@@ -9,7 +9,7 @@ from typing import Any
 
 from qabench.adapters.identity import identified
 from qabench.benchmarks.base import Benchmark
-from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, by_system, some
+from qabench.data.predictions import NO_PREDICTION, SYSTEM, Prediction, Predictions, by_system, some
 from qabench.data.rows import without_none
 from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
@@ -108,10 +108,12 @@ def _named(
     """Return the evaluations of a system's samples as one, with the name of the system."""
     name = system or predictions.system
     path = f"{predictions.path} ({name})" if is_one_of_several else predictions.path
+    named = {SYSTEM: name} if is_one_of_several else {}
+    arguments = {**samples[0].arguments, **named}
     if len(samples) == 1:
-        return replace(samples[0], model=name, path=path)
+        return replace(samples[0], model=name, path=path, arguments=arguments)
     numbered = [replace(each, path=f"sample {number}") for number, each in enumerate(samples, start=1)]
-    return replace(as_samples(numbered), model=name, path=path)
+    return replace(as_samples(numbered), model=name, path=path, arguments=arguments)
 
 
 def _load(

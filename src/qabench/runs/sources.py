@@ -13,6 +13,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.containers import prediction_rows
 from qabench.data.predictions import (
     STDIN,
+    SYSTEM,
     WITHOUT_PREDICTION,
     Predictions,
     is_saved_dataset,
@@ -253,11 +254,7 @@ def read_evaluations(
         files = _sample_files(path)
         for file in files:
             read += _read(file, benchmark, config, notes, scores=stems(scores), **options)
-        if len(files) > 1:
-            from qabench.evaluation.matching import as_samples
-
-            read = [as_samples(read)]
-        evaluations += read
+        evaluations += _samples_of_systems(read) if len(files) > 1 else read
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
     notes += [
@@ -266,11 +263,11 @@ def read_evaluations(
     notes += filter(None, map(incomplete, latest))
     passes = list(filter(None, (pass_of(name)[1] for name in split_names(scores or ()))))
     if samples or ks or passes:
-        from qabench.evaluation.matching import as_samples, with_passes
+        from qabench.evaluation.matching import with_passes
 
         if samples and latest:
-            latest = [as_samples(latest)]
-            if all(record.epoch == 1 for record in latest[0].records):
+            latest = _samples_of_systems(latest)
+            if all(record.epoch == 1 for each in latest for record in each.records):
                 notes.append("--samples: each question has one answer, so that there is no pass@k")
         all_ks = sorted({*ks, *(each.k for each in passes)})
         latest = [with_passes(each, all_ks) for each in latest] if all_ks else latest
@@ -279,6 +276,22 @@ def read_evaluations(
     return Found(
         [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest], notes
     )
+
+
+def _samples_of_systems(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Return evaluations that are samples as one, or as one per system that files name in their lines."""
+    from qabench.evaluation.matching import as_samples
+
+    by_system: dict[str | None, list[Evaluation]] = {}
+    for each in evaluations:
+        # A run can have an argument with this name, such as a system prompt.
+        system = each.arguments.get(SYSTEM) if each.setting == PREDICTIONS else None
+        by_system.setdefault(system, []).append(each)
+    joined = []
+    for system, parts in by_system.items():
+        each = as_samples(parts) if len(parts) > 1 or system is None else parts[0]
+        joined.append(each if system is None else replace(each, model=system))
+    return joined
 
 
 def _sample_files(path: str | Path | Evaluation) -> list[str | Path | Evaluation]:

@@ -75,6 +75,19 @@ def test_each_part_equals_a_file_of_its_own(tmp_path: Path) -> None:
             assert each[name] == alone[name], name
 
 
+@pytest.mark.parametrize("joined", [True, False])
+def test_samples_in_files_of_several_systems_stay_apart(joined: bool, tmp_path: Path) -> None:
+    files = [
+        written(tmp_path / f"{number}.jsonl", *[row for row in file_of_systems() if row["sample"] == number])
+        for number in (0, 1)
+    ]
+    arguments = [",".join(map(str, files))] if joined else [*files, "--samples"]
+    evaluations = scores(*arguments, file=files[0])
+    values = {each["model"]: each["scores"]["autoais_micro"] for each in evaluations}
+    assert values == {"a": 0.5, "b": 1.0, "c": 0.0}
+    assert {each["counts"]["records"] for each in evaluations} == {2 * len(labeled("Y"))}
+
+
 def test_samples_of_one_system_are_one_evaluation(tmp_path: Path) -> None:
     rows = [row for row in file_of_systems() if row["system"] == "a"]
     evaluation = qabench.evaluate_predictions("expertqa", "sample", rows)
