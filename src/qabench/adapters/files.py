@@ -75,7 +75,7 @@ def _evaluated_systems(
     progress: Progress | None,
     options: Mapping[str, Any],
 ) -> list[Evaluation]:
-    systems = by_system(predictions)
+    systems = by_system(predictions, all_are_samples=loaded.are_lines)
     if len(systems) == 1 and all(len(samples) == 1 for samples in systems.values()):
         return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
     ids = {question.id for question in loaded.rows}

@@ -329,13 +329,16 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     return Joined(question_ids, list(map(last.get, question_ids)), missing, unknown, problems)
 
 
-def by_system(predictions: Predictions) -> dict[str, list[Predictions]]:
+def by_system(
+    predictions: Predictions, *, all_are_samples: bool = False
+) -> dict[str, list[Predictions]]:
     """Return the predictions of each system in a file, divided into samples with one line per id.
 
     Lines with the same id are by several systems if their field "system" differs, and several samples
     if their "sample" does. Samples are numbered per id, in the order of the lines. Without an id of
     several systems, the whole file is by the system "". Lines that repeat id, system and sample are
-    in the same part. Unreadable lines belong to the first sample of every system.
+    in the same part. With ``all_are_samples``, they are samples, too. Unreadable lines belong to the
+    first sample of every system.
     """
     systems_of_id: dict[str, set[str]] = {}
     for row in predictions.rows:
@@ -346,7 +349,8 @@ def by_system(predictions: Predictions) -> dict[str, list[Predictions]]:
     for row in predictions.rows:
         system = _text_in(row, SYSTEM) if has_several else ""
         number_of_sample = numbers.setdefault((system, row.id), {})
-        number = number_of_sample.setdefault(_text_in(row, SAMPLE), len(number_of_sample))
+        sample = f"line {row.line}" if all_are_samples else _text_in(row, SAMPLE)
+        number = number_of_sample.setdefault(sample, len(number_of_sample))
         samples = parts.setdefault(system, [])
         if number == len(samples):
             samples.append([])

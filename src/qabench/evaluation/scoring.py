@@ -55,12 +55,15 @@ class Questions:
         data: the digest of the file, for signatures.
         rows: the questions, in the order of the dataset.
         split: the name of the split, if the config has several.
+        are_lines: whether the questions are the lines of a file of predictions. Then no line replaces
+            an earlier one with the same id: they are samples.
     """
 
     config: str
     data: str
     rows: Sequence[Question]
     split: str | None = None
+    are_lines: bool = False
 
     @property
     def fields(self) -> dict[str, object]:

@@ -113,3 +113,13 @@ def test_the_readable_fact_score_is_beside_the_official_one() -> None:
     rows[0]["claims"][0]["fact_score_readable"] = 2
     problems = qabench.evaluate_predictions("expertqa", "sample", rows).problem_sentences()
     assert any("fact_score_readable is 2" in text for text in problems)
+
+
+def test_no_line_of_own_claims_replaces_another() -> None:
+    rows = [{"id": "1", "claims": [claim("It is.", "x", label=label)]} for label in (1, 0, 0, 1)]
+    evaluation = qabench.evaluate_predictions("expertqa", None, rows)
+    assert (
+        evaluation["autoais_macro"].value
+        == share_supported([{"claims": [claim("It is.", label=label)]} for label in "YNNY"])["macro"]
+    )
+    assert len(evaluation.records) == 4 and not evaluation.problems

@@ -33,7 +33,8 @@ def own_questions(predictions: Predictions) -> Questions:
             groups.pop("system", None)
         row: Json = {"id": id, "question": text, "field": field or None, "reference": None, OWN: True}
         questions.append(Question(id, text, "", groups, row))
-    return Questions(OWN, digest(question.id for question in questions), questions)
+    data = digest(question.id for question in questions)
+    return Questions(OWN, data, questions, are_lines=True)
 
 
 def are_own(predictions: Predictions) -> bool:
