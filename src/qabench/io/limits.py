@@ -147,6 +147,34 @@ def check_depth(value: Any, most_values: float = math.inf) -> None:
 
 
 _CONTAINERS = (dict, list)
+_CHUNK = 1 << 20  # bytes that are read at once
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def check_json_depth(content: IO[bytes], name: str) -> None:
+    """Raise TooLarge if JSON is longer than ``MAX_CHARACTERS`` bytes or nested deeper than ``MAX_DEPTH``.
+
+    It is not parsed, and takes the memory of a part of it. For readers of other libraries.
+
+    Args:
+        content: a file in UTF-8.
+        name: of the file, for the error.
+    """
+    pending, size, depth, in_string = b"", 0, 0, False
+    while chunk := content.read(_CHUNK):
+        size += len(chunk)
+        if size > MAX_CHARACTERS:
+            raise TooLarge(f"{name}: more than {MAX_CHARACTERS:,} bytes")
+        # An escaped quotation mark does not end a string. Its backslash may be the end of a chunk.
+        text = re.sub(rb"\\.", b"", pending + chunk, flags=re.DOTALL)
+        pending = text[-1:] if text.endswith(b"\\") else b""
+        for number, part in enumerate(text.split(b'"')):
+            if number:
+                in_string = not in_string
+            for bracket in b"" if in_string else part.translate(None, _NOT_BRACKETS):
+                depth += 1 if bracket in b"[{" else -1
+                if depth > MAX_DEPTH:
+                    raise TooLarge(f"{name}: {_too_deep()}")
 
 
 def _check_length(data: str | bytes, longest: int) -> None:

@@ -7,7 +7,7 @@ import re
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import isclose, isfinite
@@ -23,7 +23,7 @@ from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evalua
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, Field, merged, parse, signature
-from qabench.io.limits import json_of
+from qabench.io.limits import check_json_depth, json_of
 from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
@@ -101,7 +101,23 @@ def _by_inspect(path: str | Path, file: Path | None = None, **options: Any) -> A
     except ImportError:
         raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
     with _naming(path):
+        _check_bounds(file or Path(path), header_only=options.get("header_only", False))
         return read_eval_log(str(file or path), **options)
+
+
+def _check_bounds(file: Path, header_only: bool) -> None:
+    """Raise TooLarge for JSON that Inspect, which has no limits of size and depth, would read."""
+    if file.suffix == ".json":
+        with file.open("rb") as content:
+            check_json_depth(content, file.name)
+    if not zipfile.is_zipfile(file):
+        return
+    with open_archive(file) as archive:
+        for member in archive.infolist():
+            is_sample = member.filename.startswith("samples/")
+            if member.filename.endswith(".json") and not (header_only and is_sample):
+                with archive.open(member) as content:
+                    check_json_depth(content, member.filename)
 
 
 def _check_is_file(path: str | Path) -> None:
@@ -279,7 +295,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         model=log.eval.model,
         created=log.eval.created,
         status=log.status,
-        expected=len(_keys(log)),
+        expected=len(_ids(log)) * _epochs(log),
         records=records,
         signatures=signatures,
         unscored=None if any(record.scores for record in records) else about.get("unscored"),
@@ -296,11 +312,16 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     return evaluation
 
 
-def _keys(log: Any) -> list[tuple[str, int]]:
-    """Return the id and the epoch of each sample of a whole run."""
+def _ids(log: Any) -> dict[str, int]:
+    """Return the ids of a whole run, and their positions."""
     ids = dict.fromkeys(map(str, log.eval.dataset.sample_ids or ()))
-    epochs = range(1, (log.eval.config.epochs or 1) + 1)
-    return [(id, epoch) for id in ids for epoch in epochs]
+    return {id: position for position, id in enumerate(ids)}
+
+
+def _epochs(log: Any) -> int:
+    """Return the number of epochs that the header claims. Nothing of this size may be allocated."""
+    epochs: int = log.eval.config.epochs or 1
+    return epochs
 
 
 def _samples(path: str | Path, log: Any, convert: Callable[[Any], T]) -> list[T]:
@@ -312,11 +333,23 @@ def _samples(path: str | Path, log: Any, convert: Callable[[Any], T]) -> list[T]
         if isinstance(log, Fields):
             # Inspect reads it, or says why it cannot. An error in converting is raised again below.
             with suppress(Exception):
-                return [convert(sample) for sample in read_plain_samples(file, _keys(log))]
+                plain = read_plain_samples(file, _ids(log), _epochs(log))
+                return [convert(sample) for sample in _in_order(log, plain)]
         whole = _by_inspect(path, file, resolve_attachments="core", exclude_fields=_LEFT_OUT)
     log.eval.dataset.sample_ids = whole.eval.dataset.sample_ids  # older logs do not list them
-    by_key = {(str(sample.id), sample.epoch): sample for sample in whole.samples or ()}
-    return [convert(by_key[key]) for key in _keys(log) if key in by_key]
+    return [convert(sample) for sample in _in_order(log, whole.samples or ())]
+
+
+def _in_order(log: Any, samples: Iterable[Any]) -> list[Any]:
+    """Return the samples of a run that are in its header, in the order of its questions and epochs.
+
+    Of samples with the same id and epoch, the last one.
+    """
+    positions, epochs = _ids(log), _epochs(log)
+    by_key = {(str(sample.id), sample.epoch): sample for sample in samples}
+    keys = [key for key in by_key if key[0] in positions and 1 <= key[1] <= epochs]
+    keys.sort(key=lambda key: (positions[key[0]], key[1]))
+    return [by_key[key] for key in keys]
 
 
 def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
@@ -541,8 +574,8 @@ def read_any_log(path: Path) -> list[Evaluation]:
     records = _samples(path, log, _foreign_record)
     if not records and log.status == "success":
         raise InputError(_without_samples(path, log))
-    keys, present = _keys(log), {record.id for record in records}
-    missing = [id for id, epoch in keys if epoch == 1 and id not in present]
+    ids, present = _ids(log), {record.id for record in records}
+    missing = [id for id in ids if id not in present]
     problems = []
     if missing:
         problems.append(f"questions without a sample: {len(missing)} ({some(missing)})")
@@ -569,7 +602,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
         created=log.eval.created,
         records=records,
         status=log.status,
-        expected=len(keys),
+        expected=len(ids) * _epochs(log),
         arguments=log.eval.task_args | values_of(log.plan.config),
         problems=problems,
         origin=log.eval.task_id,

@@ -7,20 +7,22 @@ Inspect's classes read the log.
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from qabench.data.rows import Json, without_none
+from qabench.io.limits import json_of
 
 VERSION = 2
 OLDEST = (0, 3, 285)  # version of Inspect that wrote the log
 LARGEST = 64 << 20  # bytes of a sample. Inspect can read a part of a larger one
 FINISHED = ("success", "error", "cancelled")
+_SAMPLE_FILE = re.compile(r"samples/(.*)_epoch_([1-9][0-9]{0,8})\.json", re.DOTALL)
 
 
 class Unfamiliar(Exception):
@@ -71,7 +73,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
     """Return the JSON of a file in a log, which is compared with its checksum."""
     if archive.getinfo(name).file_size > LARGEST:
         raise Unfamiliar("a large file")
-    return json.loads(archive.read(name))
+    return json_of(archive.read(name))
 
 
 def read_plain_header(path: str | Path) -> Fields:
@@ -87,7 +89,12 @@ def read_plain_header(path: str | Path) -> Fields:
     written_by = tuple(map(int, spec.packages["inspect_ai"].split(".")[:3]))
     if written_by < OLDEST or not spec.created.endswith("+00:00"):
         raise Unfamiliar("the version of Inspect or the time zone")
+    texts = (spec.task, spec.model, spec.task_id)
+    if not all(isinstance(text, str) for text in texts) or type(spec.task_args) is not dict:
+        raise Unfamiliar("a name or the arguments of the task")
     spec.config = Fields(spec.config)
+    if type(spec.config.epochs) not in (int, type(None)):
+        raise Unfamiliar("the number of epochs")
     spec.dataset = Fields(spec.dataset)
     spec.model_generate_config = Fields(spec.model_generate_config)
     plan = Fields(header.plan)
@@ -98,18 +105,18 @@ def read_plain_header(path: str | Path) -> Fields:
     return header
 
 
-def read_plain_samples(path: str | Path, keys: Sequence[tuple[str, int]]) -> Iterator[Fields]:
-    """Yield the samples with these ids and epochs that a log has.
+def read_plain_samples(path: str | Path, ids: Collection[str], epochs: int) -> Iterator[Fields]:
+    """Yield the samples with these ids, and epochs from 1 to ``epochs``, that a log has.
 
-    Raises any exception if Inspect has to read it.
+    The files in the archive are walked, not the ids and epochs, whose number the header only
+    claims. Raises any exception if Inspect has to read it.
     """
     with open_archive(path) as archive:
-        names = set(archive.namelist())
-        for id, epoch in keys:
-            name = f"samples/{id}_epoch_{epoch}.json"
-            if name in names:
+        for name in dict.fromkeys(archive.namelist()):
+            match = _SAMPLE_FILE.fullmatch(name)
+            if match and match[1] in ids and int(match[2]) <= epochs:
                 sample = _sample(_member(archive, name))
-                if (str(sample.id), sample.epoch) != (id, epoch):
+                if (str(sample.id), sample.epoch) != (match[1], int(match[2])):
                     raise Unfamiliar("another sample")
                 yield sample
 
