@@ -52,6 +52,12 @@ TaskArguments = Annotated[
 Questions = Annotated[
     Path | None, Option("--questions", help="A file of questions in the benchmark's official format.")
 ]
+IdColumn = Annotated[
+    str | None, Option(metavar="NAME", help="The column of predictions with the question's id.")
+]
+AnswerColumn = Annotated[
+    str | None, Option(metavar="NAME", help="The column of predictions with the answer.")
+]
 Format = Annotated[str, Option(help=f"The format of tables: {', '.join(FORMATS)}.")]
 Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE, as JSON.")]
 Samples = Annotated[

@@ -19,9 +19,11 @@ from qabench.benchmarks import benchmark_names, shipped_names
 from qabench.cli import with_parameters
 from qabench.cli.options import (
     AllScores,
+    AnswerColumn,
     ConfigName,
     Format,
     Groupings,
+    IdColumn,
     OnRay,
     Output,
     PassKs,
@@ -34,6 +36,7 @@ from qabench.cli.options import (
     parse_ks,
 )
 from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr
+from qabench.data.predictions import columns_named
 from qabench.data.rows import Json, grouped
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
@@ -97,6 +100,8 @@ def _score(
     scores: Scores = None,
     by: Groupings = None,
     questions: Questions = None,
+    id_column: IdColumn = None,
+    answer_column: AnswerColumn = None,
     per_item: Annotated[Path | None, Option(help="Write the scores of each item as JSONL.")] = None,
     samples: Samples = False,
     pass_k: PassKs = None,
@@ -124,7 +129,7 @@ def _score(
             raise unknown_name(f"{scorer.title} has no grouping", name, scorer.groupings)
     for path in filter(None, (output, per_item)):
         check_writable(path)
-    with on_ray(ray, ray_address):
+    with on_ray(ray, ray_address), columns_named(id_column, answer_column):
         values |= {"samples": samples, "ks": parse_ks(pass_k)}
         sources = scored(
             paths, scorer.name or None, config, scores=scores, questions=questions, **values
@@ -168,6 +173,8 @@ def _compare(
     scores: Scores = None,
     by: Groupings = None,
     questions: Questions = None,
+    id_column: IdColumn = None,
+    answer_column: AnswerColumn = None,
     test: Annotated[str, Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
         str,
@@ -194,7 +201,8 @@ def _compare(
     if output:
         check_writable(output)
     scorer, paths = benchmark_and_files(files)
-    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
+    named = columns_named(id_column, answer_column)
+    with named, plain_warnings(), progress_bar("Scoring", "texts") as progress:
         comparison = comparing.compare(
             scorer.name,
             config,

@@ -18,7 +18,8 @@ import json
 import sys
 import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -42,6 +43,8 @@ SAVED_DATASET = "state.json"  # in the folder of a saved ``Dataset``
 # What other tools call the fields, in lower case. They count where a row has none of qabench's names.
 OTHER_IDS = ("question_id", "query_id", "qid", "doc_id")
 OTHER_ANSWERS = ("prediction", "model_answer", "response", "output")
+# The columns of the id and of the answer that a user named.
+_COLUMNS: ContextVar[tuple[str | None, str | None]] = ContextVar("columns", default=(None, None))
 WITHOUT_PREDICTION = "questions without a prediction"
 NO_PREDICTION = "the file has no prediction"  # the problem of the record of such a question
 
@@ -119,6 +122,19 @@ class Joined:
     missing: Sequence[str]
     unknown: Sequence[Prediction]
     problems: Sequence[str]
+
+
+@contextmanager
+def columns_named(id_column: str | None, answer_column: str | None) -> Iterator[None]:
+    """Read the question's id and the answer of predictions from columns with these names, within the block.
+
+    None leaves the usual names. A line without a named column is unreadable.
+    """
+    token = _COLUMNS.set((id_column, answer_column))
+    try:
+        yield
+    finally:
+        _COLUMNS.reset(token)
 
 
 def read_predictions(
@@ -213,7 +229,8 @@ def _answers_by_id(data: bytes, needs: Sequence[str], ids: Sequence[str]) -> lis
         by_id = json_of(data, MOST_LIST_BYTES)
     except ValueError:  # JSONL with several lines, or damaged: the lines say what is wrong
         return []
-    names = {*ids, *needs, *OTHER_IDS, *OTHER_ANSWERS}
+    named = {column.lower() for column in _COLUMNS.get() if column is not None}
+    names = {*ids, *needs, *OTHER_IDS, *OTHER_ANSWERS, *named}
     if not isinstance(by_id, dict) or not names.isdisjoint(key.lower() for key in by_id):
         return []
     field = needs[0] if needs else "answer"
@@ -421,6 +438,21 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
     return data.removeprefix(codecs.BOM_UTF8), name
 
 
+def _with_named_columns(row: Row, needs: Sequence[str], ids: Sequence[str]) -> Row:
+    """Return a row with the id and the answer from the fields of ``columns_named``. ValueError if they are missing."""
+    id_column, answer_column = _COLUMNS.get()
+    answer = "answer" if "answer" in needs or not needs else needs[0]
+    fields = dict(row)
+    for column, field in ((id_column, ids[0]), (answer_column, answer)):
+        if column is None:
+            continue
+        if column not in row:
+            keys = ", ".join(map(repr, row)) or "none"
+            raise ValueError(f"without the column {column!r} (keys: {keys:.200})")
+        fields[field] = row[column]
+    return fields
+
+
 def _with_known_names(
     row: Mapping[str, Any], needs: Sequence[str], ids: Sequence[str]
 ) -> Mapping[str, Any]:
@@ -449,6 +481,7 @@ def _prediction(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]
         raise ValueError(f"not JSON ({error})") from None
     if not isinstance(row, Mapping):
         raise ValueError(f"a JSON {type(row).__name__}, not an object")
+    row = _with_named_columns(row, needs, ids)
     row = _with_known_names(row, needs, ids)
     for names in filter(None, (ids, needs)):
         if row.keys().isdisjoint(names):
