@@ -75,7 +75,6 @@ def test_a_function_answers_every_benchmark(name: str) -> None:
 
 
 @pytest.mark.quick
-@pytest.mark.quick
 def test_python_says_why_answers_of_a_function_are_not_usable() -> None:
     evaluation = qabench.run("fastbook", "sample", lambda question, row: ["a passage", "another"])
     reason = "the answer is not a string: ['a passage', 'another']; retrieved texts are the field \"passages\""
@@ -84,6 +83,7 @@ def test_python_says_why_answers_of_a_function_are_not_usable() -> None:
         assert reason in shown and "12" in shown
 
 
+@pytest.mark.quick
 def test_the_scores_are_those_of_a_file_with_the_answers(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
 
