@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import qabench
@@ -240,3 +241,13 @@ def test_no_internal_message_about_unreadable_replies(tmp_path: Path) -> None:
     text = repr(evaluation)
     assert "no verdict" in text and "readable_" not in "".join(evaluation.problem_sentences())
     assert "declares" not in text and "scorer" not in text
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array, pd.Series, lambda labels: np.array(labels, dtype=int)])
+def test_verdicts_may_be_arrays(form: Any) -> None:
+    rows = list(qabench.load_dataset("felm", "sample", split="test"))
+    lines = [{"id": row["index"], "labels": form(row["labels"])} for row in rows]
+    evaluation = qabench.evaluate_predictions("felm", "sample", lines)
+    assert not evaluation.problems and evaluation["f1"].value == 1
+    wrong = [{"id": rows[0]["index"], "labels": np.array([0.5] * len(rows[0]["labels"]))}, *lines[1:]]
+    assert "allowed: a list of true and false" in qabench.evaluate_predictions("felm", "sample", wrong).problems[-1]

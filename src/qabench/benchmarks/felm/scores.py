@@ -110,7 +110,12 @@ def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
 
 
 def as_verdicts(value: Any) -> list[bool] | None:
-    """Return a list of True and False, or of 1 and 0, as verdicts, or None for anything else."""
+    """Return a list of True and False, or of 1 and 0, as verdicts, or None for anything else.
+
+    Arrays, tensors and Series count as lists.
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if is_list_of(value, bool):
         return list(value)
     if not isinstance(value, list | tuple):
