@@ -29,6 +29,17 @@ def test_an_empty_run(data: bytes) -> None:
         parse_run(data, "a.run", "docs")
 
 
+def test_comments_and_further_fields_of_a_run() -> None:
+    data = b"# made by a tool\nq1 Q0 a 1 0.5 tag\n#\nq1 Q0 b 2 0.75 tag and more\n#q Q0 c 1 1.0 tag\n"
+    rows = parse_run(data, "a.run", "docs").rows
+    assert [row.fields for row in rows] == [{"id": "q1", "docs": ["b", "a"]}, {"id": "#q", "docs": ["c"]}]
+
+
+def test_ties_of_a_run_keep_their_ranks() -> None:
+    data = b"q Q0 a 2 1.0 t\nq Q0 z 3 1.0 t\nq Q0 m 1 1.0 t\n"
+    assert parse_run(data, "a.run", "docs").rows[0].fields["docs"] == ["m", "a", "z"]
+
+
 @pytest.mark.skipif(find_spec("inspect_ai") is None, reason="needs the extra run")
 @pytest.mark.parametrize("path", [None, 3, ["a.eval"], b"a.eval"])
 def test_a_log_that_is_no_path(path: Any) -> None:

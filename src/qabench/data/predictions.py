@@ -283,8 +283,10 @@ def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
     """Return the rankings of a run as predictions: "id", and in ``field`` the document ids, best first.
 
-    As in trec_eval, documents are ordered by score, the highest first. Ties are broken by rank,
-    then by line.
+    As in trec_eval, documents are ordered by score, the highest first, fields after the tag are
+    left out, and so are comments: lines that start with "#" and are not lines of a run. Unlike in
+    trec_eval, which ignores ranks and puts equal scores (of single precision) in reverse order of
+    the document ids, ties are broken by rank, then by line: the order in which they were found.
 
     Args:
         data: lines of query id, "Q0", document id, rank, score, tag, separated by whitespace.
@@ -298,11 +300,13 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
     for number, line in numbered_lines(data):
         columns = line.decode("utf-8", "replace").split()
         try:
-            query, _, docno, rank, score, _ = columns
+            query, _, docno, rank, score, _, *_ = columns
             place = -float(score), int(rank), number
             if not isfinite(place[0]):
                 raise ValueError
         except ValueError:
+            if line.startswith(b"#"):
+                continue
             raise InputError(
                 f"{name}, line {number}: {' '.join(columns)!r:.80} is not a line of a TREC run; its columns must be: "
                 "query id, Q0, document id, rank (an integer), score (a number), tag"
