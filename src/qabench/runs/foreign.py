@@ -194,7 +194,7 @@ def _with_filters(rows: list[Row], task: str, results: Json) -> list[Row]:
     else:
         names = [f"filter {number}" for number in range(1, repetitions + 1)]
     seen: Counter[str] = Counter()
-    named = []
+    named: list[Row] = []
     for row in rows:
         id = str(row["doc_id"])
         metrics = row.get("metrics") or [key for key in row if key not in SAMPLE_KEYS]

@@ -585,16 +585,8 @@ def read_any_log(path: Path) -> list[Evaluation]:
         problems.append(
             f"ids of several questions, of which one has its sample in the log: {len(repeated)} ({some(repeated)})"
         )
-    results = (
-        log.results
-        if isinstance(log.results, Mapping)
-        else values_of(log.results)
-        if log.results
-        else {}
-    )
-    reported, reducers, others = reported_by_inspect(
-        results, any(record.epoch > 1 for record in records)
-    )
+    has_epochs = any(record.epoch > 1 for record in records)
+    reported, reducers, others = reported_by_inspect(_results(log), has_epochs)
     evaluation = evaluation_of(
         path=path,
         task=log.eval.task,
