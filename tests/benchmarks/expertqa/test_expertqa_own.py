@@ -1,5 +1,6 @@
 """``qabench score expertqa`` of one's own claims with labels and fact scores of one's own judge."""
 
+import csv
 import json
 import random
 from pathlib import Path
@@ -123,3 +124,17 @@ def test_no_line_of_own_claims_replaces_another() -> None:
         == share_supported([{"claims": [claim("It is.", label=label)]} for label in "YNNY"])["macro"]
     )
     assert len(evaluation.records) == 4 and not evaluation.problems
+
+
+def test_claims_in_the_cells_of_a_table(tmp_path: Path, labeler: Any) -> None:
+    rows = judged_rows()
+    path = tmp_path / "mine.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([("id", "claims"), *[(row["id"], json.dumps(row["claims"])) for row in rows]])
+    evaluation = qabench.evaluate_predictions("expertqa", None, path)
+    assert evaluation["autoais_macro"].value == pytest.approx(share_supported(rows)["macro"])
+    assert command("expertqa", "attribute", path, "-o", tmp_path / "labels.jsonl") == 0
+    path.write_text('id,claims\n1,"[1"\n')
+    with pytest.raises(InputError, match="nothing to score"):
+        qabench.evaluate_predictions("expertqa", "own", path)

@@ -31,6 +31,7 @@ from qabench.benchmarks.expertqa.fields import (
     Sources,
     answer_of,
     label_of,
+    listed,
     sources_of,
     unresolved_marks,
     with_plain_marks,
@@ -338,8 +339,9 @@ def read_claims(claims: Any) -> list[Json]:
     """Return the claims of a line with "evidence", a list of strings, and labels "Y", "N" or None.
 
     Other names of evidence, and labels of other judges, are read too (see ``fields``). A string is a
-    claim without evidence. Raises InputError.
+    claim without evidence. A cell of a CSV file has the claims as JSON. Raises InputError.
     """
+    claims = listed(claims)
     if not is_list_of(claims, dict):
         raise InputError(problem_of(claims) or "")
     read = []

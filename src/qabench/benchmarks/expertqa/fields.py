@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 from qabench.io.tables import quoted
 
 ANSWER_FIELDS = ("answer", "output", "response")
@@ -92,6 +93,16 @@ def _text_of(value: Any, where: str) -> str:
         )
     heading = next((fields[name] for name in HEADING_FIELDS if isinstance(fields.get(name), str)), "")
     return f"{heading}\n\n{text}" if heading else text
+
+
+def listed(claims: Any) -> Any:
+    """Return the claims of a line, which are JSON in a cell of a CSV file."""
+    if not isinstance(claims, str):
+        return claims
+    try:
+        return json_of(claims.encode(), MAX_REPLY_CHARACTERS)
+    except ValueError:
+        return claims
 
 
 def label_of(value: Any) -> Any:

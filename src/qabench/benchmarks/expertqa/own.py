@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from qabench.benchmarks.expertqa.fields import listed
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.data.predictions import Predictions
 from qabench.data.rows import Json, grouped
@@ -42,7 +43,9 @@ def are_own(predictions: Predictions) -> bool:
 
     An id that could be one counts as one if the questions are not on this machine.
     """
-    claims = [claim for line in predictions.rows for claim in _objects(line.fields.get("claims"))]
+    claims = [
+        claim for line in predictions.rows for claim in _objects(listed(line.fields.get("claims")))
+    ]
     if not any(claim.get(name) is not None for claim in claims for name in JUDGMENTS):
         return False
     ids = {line.id for line in predictions.rows}
