@@ -166,6 +166,29 @@ def test_short_floats_are_what_they_print() -> None:
     for column in (short, pd.Series(short), list(short), pa.array(short)):
         assert items_of(column, "references") == [1.1, 2.5]
     assert compute("fanout_acc", ["1.1"], [[short[0]]])["loose"] == 1.0
+    nested = pa.array([[1.1, 2.5], None], pa.list_(pa.float32()))
+    for column in (nested, pa.chunked_array([nested]), pa.array([[1.1, 2.5], None], pa.list_(pa.float16()))):
+        assert items_of(column, "references") == [[1.1, 2.5], None]
+    assert items_of(pa.array([1.1]), "references") == [1.1]
+
+
+def test_columns_of_polars_are_values(name: str) -> None:
+    polars = pytest.importorskip("polars", reason="needs polars")
+    references, predictions = sides(name)
+    expected = compute(name, predictions, references)
+    is_of_rows = metrics.metric_class(name).ROWS
+    for made in (polars.Series, lambda items: polars.DataFrame({"some": items})):
+        assert compute(name, made(predictions), references if is_of_rows else made(references)) == expected
+    two = polars.DataFrame({"x": predictions, "y": predictions})
+    for frame in () if is_of_rows else (two, two.lazy()):  # whole rows may be a frame
+        with pytest.raises(InputError, match=r"predictions is a .* with the columns 'x', 'y'"):
+            compute(name, frame, references)
+    rows = polars.DataFrame({"id": ["1", "2"], "answer": ["a", None]})
+    for frame in (rows, rows.lazy()):
+        assert prediction_rows(frame, ("answer",)) == [{"id": "1", "answer": "a"}]
+        assert items_of(frame.select("answer"), "predictions") == ["a", None]
+    short = polars.Series([[1.1, 2.5], None], dtype=polars.List(polars.Float32))
+    assert items_of(short, "references") == [[1.1, 2.5], None]
 
 
 def test_verdicts_as_text_are_refused() -> None:

@@ -8,7 +8,7 @@ comes from a library that is already imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -157,11 +157,13 @@ def _values(values: Any) -> Iterable[Any]:
     library = type(values).__module__.partition(".")[0]
     if library == "pandas" and hasattr(values, "to_numpy"):
         return values.to_numpy()  # type: ignore[no-any-return]
-    kind = getattr(values, "dtype", None) if library == "polars" else getattr(values, "type", None)
-    if library in ("polars", "pyarrow") and str(kind) in ("Float32", "float", "halffloat"):
+    kind = str(getattr(values, "dtype", "") if library == "polars" else getattr(values, "type", ""))
+    is_short = "Float32" in kind or "float" in kind  # also in lists; Arrow calls 64 bits "double"
+    if library in ("polars", "pyarrow") and is_short and "Float64" not in kind and "double" not in kind:
         import numpy as np  # here, because commands that read no values start without it
 
-        return [None if value is None else np.float32(value) for value in map(_plain, values)]
+        number = np.float16 if "halffloat" in kind else np.float32
+        return [_short(_plain(value), number) for value in values]
     return values  # type: ignore[no-any-return]
 
 
@@ -191,6 +193,17 @@ def _plain(item: Any) -> Any:
     if type(item) is dict:
         return {key: _nested(value) for key, value in item.items()}
     return item
+
+
+def _short(value: Any, number: Callable[[float], Any]) -> Any:
+    """Return a value whose floats have few bits as what it prints: 1.1 in 32 bits is 1.1."""
+    if isinstance(value, float):
+        return float(str(number(value)))
+    if isinstance(value, list):
+        return [_short(part, number) for part in value]
+    if isinstance(value, dict):
+        return {key: _short(part, number) for key, part in value.items()}
+    return value
 
 
 def _nested(value: Any) -> Any:
