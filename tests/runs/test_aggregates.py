@@ -12,6 +12,7 @@ import pytest
 from qabench.data.rows import Json
 from qabench.evaluation import Evaluation
 from qabench.runs.aggregates import reported_by_inspect
+from qabench.runs.comparing import compare
 from qabench.runs.sources import read_evaluations
 
 N, EPOCHS = 8, 3
@@ -228,3 +229,10 @@ def test_scores_of_lighteval_and_every_eval_ever_are_compared(tmp_path: Path) ->
             why = "the log's is not the mean of the values of its samples"
             expected = f"em is {value:.4f} in the log ({metric}), 0.5000 here: {why}"
             assert read(file).notes == ([] if value == 0.5 else [expected])
+
+
+def test_means_of_logs_with_other_reducers_are_compared(tmp_path: Path) -> None:
+    reduced, plain = matrix_log(tmp_path / "a", ["max"]), matrix_log(tmp_path / "b", None)
+    comparison = compare(None, None, [reduced, plain], "floats")
+    assert comparison.spec.name == "floats.mean"
+    assert [(pair.wins, pair.losses) for pair in comparison.pairs] == [(0, 0)]

@@ -123,7 +123,7 @@ class Command(_ShortHelp, TyperCommand):
         """Parse the arguments. The error for an unknown option lists all options of the command."""
         try:
             return super().parse_args(ctx, args)
-        except Exception as error:
+        except Exception as error:  # raised again in every case
             if hasattr(error, "possibilities"):
                 error.possibilities = [
                     option for param in self.params for option in param.opts if option[:2] == "--"

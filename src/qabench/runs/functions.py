@@ -178,7 +178,7 @@ async def _ask(
                     reply = await loop.run_in_executor(threads, answer, question, row)
                 if reply is None:
                     raise InputError("the function returned None; expected a string or a dict")
-            except Exception as error:
+            except Exception as error:  # the user's function may raise anything; the question failed
                 prediction = {"id": id, ERROR: f"{type(error).__name__}: {error}"}
             else:
                 try:

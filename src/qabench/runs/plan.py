@@ -149,7 +149,7 @@ def plan_run(
             )
         except QabenchError:
             raise
-        except Exception as error:
+        except Exception as error:  # Inspect's and a provider's own, such as for an invalid option
             raise InputError(f"{title}: {plain(error)}") from error
     if log.status != "success":
         raise QabenchError(f"{title}: {plain(log.error)}")
@@ -218,7 +218,7 @@ def probe(
                 run_sync(_call_once(make, called_with))
     except QabenchError:
         raise
-    except Exception as error:
+    except Exception as error:  # a provider's client may raise anything
         place = f" at {printable(base_url)}" if base_url else ""
         hint = ""
         failure = reason_of(error)

@@ -395,7 +395,7 @@ def _check_solver(name: str) -> None:
         solver_from_spec(SolverSpec(name))
     except (QabenchError, PermissionError):
         raise
-    except Exception as error:
+    except Exception as error:  # the user's file is imported, and may raise anything
         raise InputError(
             f"--solver {name} is not a solver or an agent of Inspect AI: {plain(error)}; decorate its function with "
             "@solver or @agent"

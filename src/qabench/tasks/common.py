@@ -301,8 +301,7 @@ def failing_in_one_line() -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise QabenchError(f"the model did not reply in time: {error or 'no details'}") from error
-    except Exception as error:
-        # Errors of client libraries, not of the task.
+    except Exception as error:  # the errors of client libraries have no common base class
         of_call = (
             hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
         )

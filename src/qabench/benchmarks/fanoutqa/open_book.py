@@ -119,7 +119,9 @@ def open_book(
         if search == "tools" or (search == "auto" and str(model) not in refusing):
             try:
                 return await attempt("tools")
-            except Exception as error:
+            except (
+                Exception
+            ) as error:  # providers refuse tools with errors of their own; others are raised again
                 replied = any(isinstance(message, ChatMessageAssistant) for message in state.messages)
                 if search == "tools" or replied or "tool" not in str(error).lower():
                     raise

@@ -146,7 +146,9 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
         ModelAPI.count_text_tokens,
     )
     if counts_itself:
-        with suppress(Exception):
+        with suppress(
+            Exception
+        ):  # a provider's client may raise anything; the next way to count is tried
             # Without Inspect's retries: a service that cannot be reached does not work.
             await model.api.count_tokens("one two three")
             if _is_openai(model):
@@ -154,7 +156,9 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
                 return TokenCounter(name, model.count_tokens, KANI_MESSAGE_TOKENS)
             return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
-        with suppress(Exception):
+        with suppress(
+            Exception
+        ):  # no such tokenizer on this machine; the libraries raise plain exceptions
             return _of_tokenizer(name, fetch=False)
 
     async def estimate(text: str) -> int:
