@@ -21,7 +21,7 @@ from qabench.io.files import cache_dir as files_cache
 from qabench.io.files import replacing
 from qabench.io.http import HttpClient
 from qabench.io.limits import Limits
-from qabench.loading_scripts import custom_folders, dataset_table
+from qabench.loading_scripts import benchmark_names, custom_folders, dataset_table
 from qabench.metrics import metric_folder, metric_names
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _benchmark_and_config(
     if path is None:
         path, name = name, None
     if path is None:
-        raise InputError("load_dataset needs a benchmark, such as load_dataset('fanoutqa', 'dev')")
+        raise InputError(f"load_dataset needs a benchmark: {', '.join(benchmark_names())}")
     if None not in (name, config) and name != config:
         raise InputError(f"the config is {name!r} and {config!r}: name and config are the same argument")
     return path, config if name is None else name
