@@ -172,6 +172,19 @@ def test_a_kept_index_is_not_replaced_without_a_word(source: Path, tmp_path: Pat
     assert BM25Index.load(folder / "documents.bm25").about == {"source": str(copy), "columns": ["body"]}
 
 
+def test_an_index_of_another_version_is_replaced_on_request(source: Path, tmp_path: Path) -> None:
+    arguments = ("--column", "body", "--queries", "red planet", "--index", tmp_path / "index", "--quiet")
+    run = retrieve(source, *arguments)
+    file = tmp_path / "index/documents.bm25"
+    whole = file.read_bytes()
+    for content, message in ((whole[:7] + b"\x06" + whole[8:], "has format 6"), (whole[:-1], "is damaged")):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=f"{message}.*, by --replace"):
+            retrieve(source, *arguments)
+        assert file.read_bytes() == content
+        assert retrieve(source, *arguments, "--replace") == run and file.read_bytes() == whole
+
+
 def test_an_output_is_written_in_the_format_that_is_asked_for(source: Path, tmp_path: Path) -> None:
     path = tmp_path / "hits"
     long = tmp_path / "long.csv"

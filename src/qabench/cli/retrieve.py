@@ -90,7 +90,7 @@ def retrieve(
         bool,
         Option(
             "--replace",
-            help="Let --index replace an index of another source, columns or options, or lose most documents.",
+            help="Let --index replace an index of another source, version, columns or options, or lose most documents.",
         ),
     ] = False,
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
@@ -228,7 +228,7 @@ def _index(
         replace: whether the index may be replaced by one of other documents or options.
 
     Raises:
-        InputError: the index in the folder is of another source or other columns, has other
+        InputError: the index in the folder is damaged or of another version or source, has other columns or
             options, or would lose more than half of its documents.
     """
     from qabench.retrieval import BM25Index
@@ -237,7 +237,12 @@ def _index(
 
     path = folder / INDEX_FILE if folder else None
     with progress_bar("Indexing", "documents") as show:
-        kept = BM25Index.load(path) if path and path.exists() else None
+        try:
+            kept = BM25Index.load(path) if path and path.exists() else None
+        except InputError as error:  # damaged, or of another version
+            if not replace:
+                raise InputError(f"{error}, by --replace") from None
+            kept = None
         tokenizer = options["tokenizer"]
         settings = {name: value for name, value in options.items() if name != "tokenizer"}
         parameters = Parameters.of(**settings)
