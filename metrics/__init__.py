@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +15,13 @@ from qabench.loading_scripts import custom_folders, outside_error
 def metric_folders() -> dict[str, Path]:
     """Return the folders of all metrics by name: those here, and ``metrics/NAME`` of benchmarks outside of qabench."""
     parents = [Path(__file__).parent, *(folder / "metrics" for folder in custom_folders().values())]
-    paths = [path for parent in reversed(parents) for path in parent.glob("*/*.py")]
-    return {path.stem: path.parent for path in paths if path.stem == path.parent.name and path.is_file()}
+    readable = filter(os.path.isdir, reversed(parents))
+    paths = [path for parent in readable for path in parent.glob("*/*.py")]
+    return {
+        path.stem: path.parent
+        for path in paths
+        if path.stem == path.parent.name and os.path.isfile(path)
+    }
 
 
 def metric_names() -> list[str]:

@@ -179,7 +179,7 @@ def test_an_index_of_another_version_is_replaced_on_request(source: Path, tmp_pa
     whole = file.read_bytes()
     for content, message in ((whole[:7] + b"\x06" + whole[8:], "has format 6"), (whole[:-1], "is damaged")):
         file.write_bytes(content)
-        with pytest.raises(InputError, match=f"{message}.*, by --replace"):
+        with pytest.raises(InputError, match=rf"{message}.* \(--replace writes a new one\)"):
             retrieve(source, *arguments)
         assert file.read_bytes() == content
         assert retrieve(source, *arguments, "--replace") == run and file.read_bytes() == whole

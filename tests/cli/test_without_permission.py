@@ -44,8 +44,13 @@ def run(
     monkeypatch.chdir(home)
     # What the commands import is imported before: the other user may not be able to read Python's own files.
     monkeypatch.setenv("QABENCH_CACHE", str(folder / "warm"))
-    for command in (["score", "fanoutqa", "answers.jsonl", *OPTIONS], ["score", "fanoutqa", "no.jsonl"], ["env"],
-                    ["cache", "clear"]):  # fmt: skip
+    for command in (
+        ["score", "fanoutqa", "answers.jsonl", *OPTIONS],
+        ["score", "fanoutqa", "no.jsonl"],
+        ["env"],
+        ["list"],
+        ["cache", "clear"],
+    ):
         monkeypatch.setattr(sys, "argv", ["qabench", *command])
         with pytest.raises(SystemExit):
             main()
@@ -111,6 +116,7 @@ def test_a_mirror_and_benchmarks_from_outside(
         monkeypatch.setenv("QABENCH_MIRROR", str(closed))
         assert run("score", "fanoutqa", "answers.jsonl", *OPTIONS)[0] == 0
         assert run("env")[0] == 0
+        assert run("list")[0] == 0
     monkeypatch.setenv("QABENCH_PATH", str(folder / "own"))
     code, error = run("score", "unreadable", "answers.jsonl")
     assert code == 2 and error.count("\n") == 1 and "the benchmark unreadable cannot be imported" in error

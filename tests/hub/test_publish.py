@@ -25,6 +25,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.hub import client, staging
 from qabench.hub.build import digests
 from qabench.hub.publish import Published, publish
+from qabench.io.transport import Transport
 
 TAG = f"v{metadata.version('qabench')}"
 METRICS = ["fanout_acc", "felm_factuality"]
@@ -223,6 +224,41 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
     second = send()
     assert second.ok and [name for name, state in states(second).items() if state == "published"] == ["felm"]
     assert len([line for line in hub.lines("PUT") if "/upload/" in line]) == 2  # of felm: sample and leaderboard
+
+
+class Killed(BaseException):
+    """Not an error that anything handles, like the end of the process."""
+
+
+def test_a_kill_at_any_request(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    send_request = Transport.handle_request
+    left = 0
+
+    def send_until_killed(transport: Transport, request: httpx2.Request) -> httpx2.Response:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+        return send_request(transport, request)
+
+    monkeypatch.setattr(Transport, "handle_request", send_until_killed)
+    kills = 0
+    tags: dict[str, str] = {}
+    published = None
+    while published is None:
+        left = kills
+        try:
+            published = send("metrics")
+        except Killed:
+            kills += 1
+        for name in METRICS:
+            repo = hub.repos.get(("space", f"qabench/{name}"))
+            if repo and (commit := repo.refs.get(f"refs/tags/{TAG}")):
+                assert tags.setdefault(name, commit) == commit == repo.tip.id
+    assert published.ok and sorted(tags) == METRICS and kills > 10
+    assert {name: len(hub.repo("space", f"qabench/{name}").history()) for name in METRICS} == dict.fromkeys(METRICS, 2)
+    left = 99
+    assert set(states(send("metrics")).values()) == {"unchanged"}
 
 
 @pytest.mark.parametrize(

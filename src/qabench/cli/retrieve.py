@@ -241,7 +241,7 @@ def _index(
             kept = BM25Index.load(path) if path and path.exists() else None
         except InputError as error:  # damaged, or of another version
             if not replace:
-                raise InputError(f"{error}, by --replace") from None
+                raise InputError(f"{error} (--replace writes a new one)") from None
             kept = None
         tokenizer = options["tokenizer"]
         settings = {name: value for name, value in options.items() if name != "tokenizer"}
