@@ -172,7 +172,7 @@ def test_a_kept_index_is_not_replaced_without_a_word(source: Path, tmp_path: Pat
     assert BM25Index.load(folder / "documents.bm25").about == {"source": str(copy), "columns": ["body"]}
 
 
-def test_an_index_of_another_version_is_replaced_on_request(source: Path, tmp_path: Path) -> None:
+def test_an_index_of_another_version_is_replaced(source: Path, tmp_path: Path) -> None:
     arguments = ("--column", "body", "--queries", "red planet", "--index", tmp_path / "index", "--quiet")
     run = retrieve(source, *arguments)
     file = tmp_path / "index/documents.bm25"

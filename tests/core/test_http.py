@@ -100,7 +100,7 @@ def test_a_redirect_loop_is_requested_once() -> None:
     assert paths == [b"/start", b"/loop"] and not raised.value.transient
 
 
-def test_nothing_is_sent_to_a_server_that_does_not_encrypt() -> None:
+def test_nothing_is_sent_without_encryption() -> None:
     """Neither after a failed handshake nor in another attempt."""
     received: list[bytes] = []
 
