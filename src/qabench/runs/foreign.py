@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qabench.data.predictions import some
 from qabench.data.rows import Json, Row, SourceRow, grouped, read_json, read_json_lines, read_json_list
@@ -25,6 +25,9 @@ from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Rec
 from qabench.evaluation.matching import DOC_HASH, with_passes
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.runs.aggregates import Reported, with_reported
+
+if TYPE_CHECKING:
+    from qabench.runs.foreign_rows import Typed
 
 # What every sample of lm-evaluation-harness has. The other keys of a sample before 0.4.6 are its metrics.
 SAMPLE_KEYS = {
@@ -159,7 +162,9 @@ def read_lm_eval(path: Path) -> Evaluation:
     """
     task = lm_eval_task(path)
     results = lm_eval_results(path)
-    rows = _with_filters(_rows(path), task, results)
+    from qabench.runs.foreign_rows import LmEvalSample
+
+    rows = _with_filters(_rows(path, LmEvalSample), task, results)
     filters = {row.get("filter") for row in rows}
     ends = [f",{name}" for name in filters] if len(filters) > 1 else [""]
     directions = results.get("higher_is_better", {}).get(task, {})
@@ -235,7 +240,9 @@ def lm_eval_results(path: Path) -> Json:
     file = path.with_name(f"results{date[0] if date else ''}.json")
     if not file.is_file():
         return {}
-    return dict(_object(read_json(file)))
+    from qabench.runs.foreign_rows import LmEvalResults, checked
+
+    return dict(checked(SourceRow.of(_read_json(file), str(file)), LmEvalResults))
 
 
 def lm_eval_task(path: Path) -> str:
@@ -320,15 +327,13 @@ def _answer(row: SourceRow) -> dict[str, str]:
 
 def read_lighteval(path: Path) -> Evaluation:
     """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
-    import pyarrow.parquet
+    from qabench.io.parquet import parquet_rows
+    from qabench.runs.foreign_rows import LightevalDetail, checked
 
-    try:
-        rows = pyarrow.parquet.read_table(path).to_pylist()
-        records = [_lighteval_record(row, number) for number, row in enumerate(rows)]
-    except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses
-        raise InputError(f"cannot read {path}: {error}") from None
-    except KeyError as error:
-        raise InputError(f"{path} is not a file of lighteval's details: it has no {error}") from None
+    records = []
+    for number, row in enumerate(parquet_rows(path, str(path), ("doc", "metric", "model_response"))):
+        fields = checked(SourceRow(row, f"{path}, row {number}"), LightevalDetail)
+        records.append(_lighteval_record(fields, number))
     task = re.sub(DATE + "$", "", path.stem.removeprefix("details_"))
     evaluation = evaluation_of(path, task, path.parent.parent.name or path.stem, _date(path), records)
     return with_reported(evaluation, _reported_by_lighteval(path, task))
@@ -344,7 +349,7 @@ def _reported_by_lighteval(path: Path, task: str) -> list[Reported]:
     file = details[0].parent / "results" / model / f"results_{date.name}.json"
     if not file.is_file():
         return []
-    values = _object(_object(_object(read_json(file)).get("results")).get(task))
+    values = _object(_object(_object(_read_json(file)).get("results")).get(task))
     return [
         Reported(name, name, value)
         for name, value in values.items()
@@ -357,7 +362,7 @@ def _lighteval_record(row: Row, number: int) -> Record:
     gold = doc.get("gold_index")
     choices = doc.get("choices") or ()
     indices = gold if isinstance(gold, list) else [gold]
-    targets = [choices[i] for i in indices if i in range(len(choices))]
+    targets = [choices[i] for i in indices if i is not None and i in range(len(choices))]
     return _record(
         id=str(doc.get("id") or number),
         question=doc.get("original_query") or doc.get("query") or "",
@@ -370,8 +375,11 @@ def _lighteval_record(row: Row, number: int) -> Record:
 
 def read_shared(path: Path) -> list[Evaluation]:
     """Return the evaluations in an instance-level file of Every Eval Ever, one for each model."""
+    from qabench.runs.foreign_rows import SharedInstance
+
     by_log = grouped(
-        ((str(row.get("evaluation_name", "")), str(row.get("model_id", ""))), row) for row in _rows(path)
+        ((row.get("evaluation_name", ""), row.get("model_id", "")), row)
+        for row in _rows(path, SharedInstance)
     )
     evaluations = []
     for (task, model), rows in by_log.items():
@@ -391,7 +399,9 @@ def _reported_by_document(path: Path, task: str, model: str) -> list[Reported]:
     file = path.with_name(path.stem.removesuffix("_samples") + ".json")
     if not file.is_file():
         return []
-    document = _object(read_json(file))
+    from qabench.runs.foreign_rows import SharedDocument, checked
+
+    document = checked(SourceRow.of(_read_json(file), str(file)), SharedDocument)
     if model and _object(document.get("model_info")).get("id") != model:
         return []
     reported = []
@@ -406,7 +416,7 @@ def _reported_by_document(path: Path, task: str, model: str) -> list[Reported]:
 
 def _sample_and_epoch(row: Row) -> tuple[str, int]:
     text = str(_object(row.get("metadata")).get("epoch", "1"))
-    return str(row["sample_id"]), int(text) if text.isdigit() else 1
+    return str(row["sample_id"]), int(text) if re.fullmatch("[0-9]{1,9}", text) else 1
 
 
 def _result(row: Row) -> str:
@@ -417,13 +427,15 @@ def _shared(rows: Sequence[Row]) -> Record:
     row = rows[0]
     id, epoch = _sample_and_epoch(row)
     content, output = _object(row.get("input")), _object(row.get("output"))
+    references = content.get("reference") or ()
+    references = [references] if isinstance(references, str) else references
     attributed = [_object(each).get("extracted_value") for each in row.get("answer_attribution") or ()]
     metadata = _object(row.get("metadata"))
     return _record(
         id=id,
         epoch=epoch,
         question=str(content.get("raw", "")),
-        reference="\n".join(map(str, content.get("reference") or ())),
+        reference="\n".join(map(str, references)),
         answer=_first_text(attributed or output.get("raw")),
         scores=numbers_of({_result(each): _object(each["evaluation"]).get("score") for each in rows}),
         groups={name: text for name, text in metadata.items() if name != "epoch"},
@@ -448,9 +460,19 @@ def _record(
     )
 
 
-def _rows(path: Path) -> list[Row]:
+def _rows(path: Path, kind: type[Typed]) -> list[Row]:
+    """Return the rows of a file, which must be of this type."""
+    from qabench.runs.foreign_rows import checked
+
     try:
-        return [row.fields for row in sample_rows(path)]
+        return [checked(row, kind) for row in sample_rows(path)]
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return read_json(path)
     except OSError as error:
         raise unreadable(path, error) from None
 

@@ -1,0 +1,87 @@
+"""Reads Parquet files from outside, of a bounded size in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from qabench.errors import InputError
+from qabench.io.limits import MAX_DEPTH
+
+MAX_BYTES = 1 << 30  # of all columns that are read, unpacked
+MAX_ROWS = 2_000_000
+_BATCH_ROWS = 100
+
+
+def parquet_rows(
+    source: Path | IO[bytes], name: str, columns: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file, with these columns only.
+
+    A few kilobytes can repeat a value of a dictionary for gigabytes. So dictionaries stay
+    dictionaries until the texts of a batch of rows are counted.
+
+    Args:
+        source: a path or an open file.
+        name: of the file, for errors.
+        columns: that the file must have.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column, or is too large or too deep.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(source)
+        metadata = file.metadata
+        there = set(file.schema_arrow.names)
+        if lacking := [column for column in columns if column not in there]:
+            raise InputError(f"{name} has no column {lacking[0]!r}; it must have {', '.join(columns)}")
+        leaves = list(map(metadata.schema.column, range(metadata.num_columns)))
+        read = [number for number, leaf in enumerate(leaves) if leaf.path.split(".")[0] in columns]
+        if any(leaves[number].path.count(".") > MAX_DEPTH for number in read):
+            raise InputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
+        # The metadata of the columns of a group would say more, but pyarrow ends the process if a
+        # damaged file lacks it.
+        groups = list(map(metadata.row_group, range(metadata.num_row_groups)))
+        size = sum(group.total_byte_size for group in groups)
+        size += metadata.num_rows * sum(max(0, leaves[number].length) for number in read)
+        if size > MAX_BYTES or metadata.num_rows > MAX_ROWS:
+            raise InputError(f"{name} has {metadata.num_rows:,} rows and {size:,} bytes, {_allowed()}")
+        texts = [leaves[number].path for number in read if leaves[number].physical_type == "BYTE_ARRAY"]
+        file = pq.ParquetFile(source, read_dictionary=texts)
+        expanded = 0
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
+            expanded += sum(map(_expanded_size, batch.columns))
+            if expanded > MAX_BYTES:
+                raise InputError(f"{name} expands to more than {expanded:,} bytes, {_allowed()}")
+            yield from batch.to_pylist()
+    except InputError:
+        raise
+    # Of damaged files. UnicodeDecodeError and most errors of Arrow are ValueErrors.
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
+        raise InputError(f"cannot read {name}: {' '.join(str(error).split()):.200}") from None
+
+
+def _allowed() -> str:
+    return f"more than the {MAX_ROWS:,} rows and {MAX_BYTES:,} bytes that are allowed"
+
+
+def _expanded_size(array: Any) -> int:
+    """Return the bytes of an array without dictionaries."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        lengths = pc.binary_length(array.dictionary).take(array.indices)
+        return int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
+    if pa.types.is_struct(kind):  # before the kinds of lists
+        return sum(map(_expanded_size, array.flatten()))
+    if pa.types.is_map(kind):
+        return _expanded_size(array.keys) + _expanded_size(array.items)
+    if pa.types.is_nested(kind):  # kinds of lists
+        return _expanded_size(array.flatten())
+    return int(array.nbytes)

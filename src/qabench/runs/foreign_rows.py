@@ -1,0 +1,163 @@
+"""Types of what is read from the logs of other harnesses, and their validation.
+
+A type has the fields that are read. Other fields are not validated. Import this module only where
+such a log is read: importing pydantic takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from qabench.data.rows import Row, SourceRow
+from qabench.errors import DataError
+from qabench.io.tables import printable
+
+LONGEST_VALUE = 60  # characters of a value in an error
+
+
+class Typed(BaseModel):
+    """Fields of an object. Values are not converted: "1" is not a number, and 1 is not a string."""
+
+    model_config = ConfigDict(strict=True, protected_namespaces=())
+
+
+class LmEvalSample(Typed):
+    """A line of samples of lm-evaluation-harness."""
+
+    doc_id: int | str
+    doc: dict[str, Any]
+    target: Any = None
+    filtered_resps: Any = None
+    filter: str | None = None
+    metrics: list[str] = []  # absent before 0.4.6
+    doc_hash: str | None = None
+
+
+class NamedFilter(Typed):
+    """An item of ``filter_list`` of a task of lm-evaluation-harness."""
+
+    name: str | None = None
+
+
+class LmEvalTask(Typed):
+    """The configuration of a task of lm-evaluation-harness."""
+
+    filter_list: list[NamedFilter] | None = None
+    dataset_name: str | None = None
+
+
+class LmEvalResults(Typed):
+    """The file of results of lm-evaluation-harness."""
+
+    model_name: str | None = None
+    higher_is_better: dict[str, dict[str, Any]] = {}
+    configs: dict[str, LmEvalTask] = {}
+    results: dict[str, dict[str, Any]] = {}
+
+
+class LightevalDoc(Typed):
+    """A question in lighteval's details."""
+
+    id: int | str | None = None
+    query: str | None = None
+    original_query: str | None = None
+    choices: list[str | None] | None = None
+    gold_index: int | list[int | None] | None = None
+    specific: dict[str, Any] | None = None
+
+
+class LightevalResponse(Typed):
+    """A response in lighteval's details."""
+
+    text: str | list[Any] | None = None
+    text_post_processed: str | list[Any] | None = None
+
+
+class LightevalDetail(Typed):
+    """A row of lighteval's details."""
+
+    doc: LightevalDoc
+    metric: dict[str, Any]
+    model_response: LightevalResponse
+
+
+class SharedInput(Typed):
+    """The question of an instance of Every Eval Ever."""
+
+    raw: Any = None
+    reference: str | list[Any] | None = None
+
+
+class SharedAnswer(Typed):
+    """An item of ``answer_attribution`` of an instance of Every Eval Ever."""
+
+    extracted_value: Any = None
+
+
+class SharedEvaluation(Typed):
+    """The score of an instance of Every Eval Ever."""
+
+    score: Any = None
+
+
+class SharedInstance(Typed):
+    """A line of an instance-level file of Every Eval Ever."""
+
+    sample_id: int | str
+    evaluation_name: str = ""
+    evaluation_result_id: str | None = None
+    model_id: str = ""
+    input: SharedInput | None = None
+    output: dict[str, Any] | None = None
+    answer_attribution: list[SharedAnswer] | None = None
+    evaluation: SharedEvaluation
+    metadata: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class ScoreDetails(Typed):
+    """The aggregate score of a result of Every Eval Ever."""
+
+    score: Any = None
+
+
+class SharedResult(Typed):
+    """A result of a document of Every Eval Ever."""
+
+    evaluation_name: str | None = None
+    evaluation_result_id: str | None = None
+    score_details: ScoreDetails | None = None
+
+
+class SharedDocument(Typed):
+    """The aggregate of Every Eval Ever beside a file of instances."""
+
+    evaluation_results: list[SharedResult] | None = None
+
+
+def checked(row: SourceRow, kind: type[Typed]) -> Row:
+    """Return the fields of a row of this type.
+
+    Raises DataError for the first field of another type. It names file, line, field, and value.
+    """
+    try:
+        kind.model_validate(row.fields)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        # The names of the types of a union are also in the place of the field.
+        field = ""
+        value: Any = row.fields
+        for part in problem["loc"]:
+            if isinstance(value, Mapping) and (part in value or problem["type"] == "missing"):
+                field += f".{part}" if field else str(part)
+                value = value.get(part)
+            elif isinstance(value, list) and isinstance(part, int):
+                field += f"[{part}]"
+                value = value[part]
+        reason = printable(problem["msg"])
+        shown = "" if problem["type"] == "missing" else f", got {printable(repr(value), LONGEST_VALUE)}"
+        raise DataError(f"{row.where}, field {printable(field)!r}: {reason}{shown}") from None
+    return row.fields
