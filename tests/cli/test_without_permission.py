@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import qabench
 from qabench.cli import main
 from qabench.loading_scripts import FOLDER
 
@@ -16,7 +18,17 @@ NOBODY = 65534
 ANSWERS = next((FOLDER / "fanoutqa/sample/generations").glob("*.jsonl"))
 OPTIONS = ["--config", "sample", "--lemmatizer", "simplemma", "--scores", "acc"]
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+
+def _is_closed() -> bool:
+    """Return whether other users cannot enter a folder of the installation, so that they cannot run its commands."""
+    folders = Path(qabench.__file__).resolve().parents
+    return not all(folder.stat().st_mode & stat.S_IXOTH for folder in folders)
+
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX"),
+    pytest.mark.skipif(_is_closed(), reason="other users cannot run this installation"),
+]
 
 
 @pytest.fixture

@@ -133,6 +133,7 @@ def test_claims_of_hostile_answers_equal_the_scripts(splitter: Splitter, compare
 
 @pytest.mark.parametrize("most", [1_000, 2])
 def test_many_sentences_are_removed_in_place(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    pytest.importorskip("spacy", reason="needs the extra spacy")
     monkeypatch.setattr("qabench.benchmarks.expertqa.claims.MAX_SEARCHED", most)
     found = split_claims("Why? Water boils. it. So\nwhy? Who? We visit.\nIce melts.", [])
     assert [claim["claim"] for claim in found.claims] == ["Water boils.", "We visit.", "Ice melts."]
