@@ -53,7 +53,7 @@ TEXTS: Mapping[str, Any] = {
     "data": HubDataset | None,
     "failures_official": bool,
 }
-MAPPINGS = ("groups", "groupings", "official", "generation_fields")
+MAPPINGS = ("groups", "groupings", "official", "generation_fields", "log_kinds")
 
 
 ASKED_ONCE = ("qabench/ask",)  # the solver that asks a model once, with the messages of ``asking``
@@ -235,6 +235,8 @@ class Benchmark(Displayed, ABC):
         groups_without_model: groups of scores that do not depend on the model that answers.
         resume_hints: field of signatures -> how to ask with the log's value again, for the error of
             a run that is resumed under other conditions.
+        log_kinds: "detail" or "arguments" -> field of ``Record.detail``, or argument of a task, that the
+            benchmark's code reads from logs -> its kind (see ``qabench.runs.own_fields``).
         planned_reply: what a model is assumed to reply in estimates of a run's calls: a reply after
             which the setting makes all further calls.
         leaderboards: which scores have leaderboards on the Hub.
@@ -265,6 +267,7 @@ class Benchmark(Displayed, ABC):
     generation_fields: ClassVar[Mapping[str, str]] = {}
     groups_without_model: ClassVar[tuple[str, ...]] = ()
     resume_hints: ClassVar[Mapping[str, str]] = {}
+    log_kinds: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     leaderboards: ClassVar[Leaderboards] = Leaderboards()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()

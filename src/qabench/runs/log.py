@@ -29,6 +29,7 @@ from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
 from qabench.runs.facts import with_facts
 from qabench.runs.foreign import evaluation_of, groups_of, numbers_of, pointer_error, starts_as_log
+from qabench.runs.own_fields import RUN, check, check_sample
 from qabench.runs.plain import VERSION as FORMAT
 from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
 
@@ -89,6 +90,9 @@ def whole_log(path: str | Path) -> Any:
     check_archive(Path(path))
     with _naming(path), _with_buffer(path, status) as file:
         log = _by_inspect(path, file)
+    scorer = benchmark(log.metadata["benchmark"])
+    for sample in log.samples or ():
+        check_sample(path, sample, scorer)
     log.location = str(path)
     return log
 
@@ -150,6 +154,10 @@ def _check_task(path: str | Path, log: Any) -> None:
             f"{path} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
             f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
         )
+    try:
+        benchmark(metadata["benchmark"])
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def check_archive(path: Path) -> None:
@@ -269,14 +277,21 @@ def _answered_copies(name: str, contents: Sequence[bytes]) -> list[bytes]:
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
-    about = log.metadata
+    about, scorer = log.metadata, benchmark(log.metadata["benchmark"])
+    check(path, "metadata", about, RUN)
+    check(path, "task_args", log.eval.task_args, dict(scorer.log_kinds.get("arguments", {})))
     records: list[Record] = []
     lines: dict[str, list[tuple[str, bool]]] = {}
     ids = log.eval.dataset.sample_ids or []
     local = {name: value for name, value in log.eval.model_args.items() if name == "model_path"}
     if repeated := [id for id, count in Counter(map(str, ids)).items() if count > 1]:
         raise damaged(path, f"the question {repeated[0]!r} is listed several times")
-    for record, of_sample in _samples(path, log, _scored):
+
+    def scored(sample: Any) -> tuple[Record, dict[str, str]]:
+        check_sample(path, sample, scorer)
+        return _scored(sample)
+
+    for record, of_sample in _samples(path, log, scored):
         if log.status == "started" and record.problem == STOPPED:
             continue  # it was being answered, or still is
         records.append(record)
@@ -303,7 +318,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         origin=log.eval.task_id,
         server=log.eval.model_base_url or "",
         arguments=log.eval.task_args | values_of(log.plan.config) | local,
-        **benchmark(about["benchmark"]).scoring(),
+        **scorer.scoring(),
     )
     invalidated = sum(record.detail.get(INVALIDATED, False) for record in records)
     if invalidated or log.invalidated:
@@ -362,7 +377,7 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
     values: dict[str, float] = {}  # without values that are undefined: NaN in the log
     for score in scores:
         about = score.metadata or {}
-        detail |= about.get("detail", {})
+        detail |= about.get("detail") or {}
         signatures |= about.get("signatures") or {}
         statuses |= about.get("statuses") or {}
         for name, number in (score.value if isinstance(score.value, dict) else {}).items():
@@ -372,19 +387,19 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
         detail[INVALIDATED] = True
     answer = scores[0].answer if scores else sample.output.completion
     record = _record(sample, answer)
-    replies = metadata.get("replies", {})
-    problems = [*filter(None, [record.problem]), *metadata.get("problems", ())]
+    replies = metadata.get("replies") or {}
+    problems = [*filter(None, [record.problem]), *(metadata.get("problems") or ())]
     record = replace(
         record,
         question=str(metadata.get("question", "")),
         reference=str(metadata.get("reference", "")),
         problem="; ".join(problems) or None,
         scores=values,
-        groups=metadata.get("groups", {}),
+        groups=metadata.get("groups") or {},
         detail=detail,
         statuses=statuses,
         replies=replies.get("all"),
-        cached=replies.get("cached", 0),
+        cached=replies.get("cached") or 0,
     )
     return record, signatures
 

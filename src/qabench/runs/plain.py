@@ -93,6 +93,10 @@ def read_plain_header(path: str | Path) -> Fields:
     if not all(isinstance(text, str) for text in texts) or type(spec.task_args) is not dict:
         raise Unfamiliar("a name or the arguments of the task")
     spec.config = Fields(spec.config)
+    if type(spec.model_args) is not dict or type(spec.dataset) is not dict:
+        raise Unfamiliar("the arguments of the model or the dataset")
+    if type(spec.dataset.get("sample_ids")) not in (list, type(None)):
+        raise Unfamiliar("the ids of the questions")
     if type(spec.config.epochs) not in (int, type(None)):
         raise Unfamiliar("the number of epochs")
     spec.dataset = Fields(spec.dataset)
@@ -100,6 +104,9 @@ def read_plain_header(path: str | Path) -> Fields:
     plan = Fields(header.plan)
     plan.config = Fields(plan.config)
     plan.steps = list(map(Fields, plan.steps))
+    for step in plan.steps:
+        if not isinstance(step.solver, str) or not isinstance(step.params, dict | None):
+            raise Unfamiliar("a solver")
     plan.finish = plan.finish and Fields(plan.finish)
     header.metadata, header.eval, header.plan = spec.metadata, spec, plan
     return header
@@ -125,6 +132,9 @@ def _sample(values: Any) -> Fields:
     sample = Fields(values)
     scores = (sample.scores or {}).items()
     sample.scores = {name: Fields(score) for name, score in scores}
+    for score in sample.scores.values():
+        if not isinstance(score.answer, str | None) or not isinstance(score.metadata, dict | None):
+            raise Unfamiliar("the answer or the metadata of a score")
     usages = sample.model_usage.items()
     sample.model_usage = {name: Fields(usage) for name, usage in usages}
     if isinstance(sample.input, list):

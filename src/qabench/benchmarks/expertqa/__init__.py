@@ -326,6 +326,12 @@ class ExpertQABenchmark(Benchmark):
         Need("the prompts of runs", "qabench fetch expertqa", files=("prompts/qa_prompt.txt",)),
     )
     model_fields = ("labels",)
+    log_kinds = {
+        "detail": {
+            "claims": ([{"text": str, "evidence": ([str], None), "label": str | None}], None),
+            "attribution": ([str], None),
+        }
+    }
     options = (
         Option(
             "split",

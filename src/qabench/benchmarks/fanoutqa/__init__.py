@@ -203,6 +203,7 @@ class FanOutQABenchmark(Benchmark):
     prediction_fields = ("answer", "pages")
     commands = ("submit",)
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
+    log_kinds = {"detail": {"evidence_read": (list, None)}, "arguments": {"judge": (dict, None)}}
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
         """Return the questions of a config, or of a file, whose name then stands for the config."""
@@ -316,7 +317,11 @@ class FanOutQABenchmark(Benchmark):
 
     def prediction(self, record: Record) -> Json:
         """Return the record's answer, and the pages that were read for it."""
-        read = {"pages": record.detail["evidence_read"]} if "evidence_read" in record.detail else {}
+        read = (
+            {"pages": record.detail["evidence_read"]}
+            if record.detail.get("evidence_read") is not None
+            else {}
+        )
         return {"answer": record.answer} | read
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:

@@ -36,6 +36,14 @@ class FastbookBenchmark(Benchmark):
     name = "fastbook"
     title = "fastbook-benchmark"
     groups_without_model = ("retrieval",)
+    log_kinds = {
+        "detail": {
+            "passages": ([{"text": str}], None),
+            "components": ([{"rank": int | None}], None),
+            "k": int | None,
+        },
+        "arguments": {"k": int | None},
+    }
     settings = (Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),)
     part = "chapters"
     scores = (

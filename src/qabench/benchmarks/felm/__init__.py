@@ -118,6 +118,14 @@ class Felm(Benchmark):
     default_groups = ("felm",)
     counted_by = "domain"
     groupings = {"domain": "domain", "error type": "type of error"}
+    log_kinds = {
+        "detail": {
+            "segments": ([{"type": str | None}], None),
+            "replies": ([str | None], None),
+            "claims": (list, None),
+        },
+        "arguments": {"num_cons": int | None},
+    }
     leaderboards = Leaderboards(dict.fromkeys(("all", *DOMAINS), ("felm",)))
     needs = (
         Need("F1 and balanced accuracy of predictions"),
@@ -229,7 +237,7 @@ class Felm(Benchmark):
         from qabench.tasks.prompts import check_label, origin_of
 
         names = ("method", "claims", "num_cons", "official_quirks", "reply_format")
-        options = {name: arguments[name] for name in names if name in arguments}
+        options = {name: arguments[name] for name in names if arguments.get(name) is not None}
         with warnings.catch_warnings(action="ignore"):  # the run has already warned of its prompts
             asking = self.asking(
                 **{**setting.arguments, **options, "prompt": origin_of(prompt, arguments)}

@@ -191,7 +191,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
                 (record.id, float(segment["verdict"] is False)),
             )
             for record in evaluation.records
-            for segment in record.detail.get("segments", ())
+            for segment in record.detail.get("segments") or ()
             if not segment["label"]
         )
         for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):

@@ -1,0 +1,142 @@
+"""Logs of our own tasks with fields of other types: one error that names the log and the field, and no traceback."""
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_model import run
+
+from qabench.errors import InputError
+from qabench.runs import log
+from qabench.runs.own_fields import check
+from qabench.runs.plain import open_archive
+from qabench.runs.trust import checked_log
+
+pytestmark = pytest.mark.quick
+
+SCORE = ("scores", "*", "metadata")
+DETAIL = (*SCORE, "detail")
+HUGE = 10**400
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    tasks: Mapping[str, Mapping[str, Any]] = {
+        "fanoutqa_closed_book": {"prompt": "qabench", "lemmatizer": "simplemma"},
+        "felm": {"prompt": "qabench"},
+        "fastbook_rag": {},
+    }
+    paths = {}
+    for task, arguments in tasks.items():
+        folder = tmp_path_factory.mktemp(task)
+        written = run(
+            f"qabench/{task}", lambda _: "Answer: 1", folder, task_args={"config": "sample", **arguments}, limit=1
+        )
+        paths[task.partition("_")[0]] = Path(written.location)
+    return paths
+
+
+def put(content: Any, place: tuple[Any, ...], value: Any) -> None:
+    """Replace the value at this place. ``*`` stands for the only key."""
+    *parents, last = place
+    for key in parents:
+        content = content[next(iter(content)) if key == "*" else key]
+    content[last] = value
+
+
+def edited(path: Path, folder: Path, place: tuple[Any, ...], value: Any) -> Path:
+    """Return a copy of a log with a change in its JSON, which Inspect's own classes might refuse to write."""
+    part = "samples/" if place[0] in ("metadata", "scores") else "header.json"
+    copy = folder / "edited.eval"
+    with open_archive(path) as archive, zipfile.ZipFile(copy, "w") as changed:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name.startswith(part):
+                values = json.loads(content)
+                put(values, place, value)
+                content = json.dumps(values).encode()
+            changed.writestr(name, content)
+    return copy
+
+
+RUN_FIELDS = [
+    (("eval", "metadata", "benchmark"), "unknown"),
+    (("eval", "metadata", "signatures"), 5),
+    (("eval", "metadata", "signatures", "run"), 5),
+    (("eval", "metadata", "available"), "x"),
+    (("eval", "dataset", "sample_ids"), 5),
+    (("eval", "model_args"), None),
+    (("plan", "steps", 0, "solver"), 5),
+    (("plan", "steps", 0, "params"), 5),
+]
+SAMPLE_FIELDS = [
+    (("metadata", "replies"), 5),
+    (("metadata", "replies"), {"all": "x"}),
+    (("metadata", "problems"), [1]),
+    (("metadata", "groups"), {"type": 5}),
+    (("scores", "*", "answer"), 5),
+    (SCORE, 5),
+    ((*SCORE, "signatures"), [[1]]),
+    ((*SCORE, "signatures", "acc"), None),
+    ((*SCORE, "statuses"), {"acc": 1}),
+    (DETAIL, 5),
+    (("scores", "*", "value", "rouge1.fscore"), HUGE),
+]
+OF_BENCHMARKS = [
+    ("felm", (*DETAIL, "replies"), 5),
+    ("felm", (*DETAIL, "replies", 0), 5),
+    ("felm", (*DETAIL, "segments"), [1]),
+    ("felm", ("eval", "task_args", "num_cons"), "x"),
+    ("fastbook", (*DETAIL, "passages", 0), {}),
+    ("fastbook", (*DETAIL, "components", 0, "rank"), "x"),
+    ("fastbook", ("eval", "task_args", "k"), "x"),
+    ("fanoutqa", (*DETAIL, "evidence_read"), 5),
+    ("fanoutqa", ("eval", "task_args", "judge"), 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"), [*(("fanoutqa", *case) for case in [*RUN_FIELDS, *SAMPLE_FIELDS]), *OF_BENCHMARKS]
+)
+def test_a_field_of_another_type(
+    honest: dict[str, Path], tmp_path: Path, name: str, place: tuple[Any, ...], value: Any
+) -> None:
+    copy = edited(honest[name], tmp_path, place, value)
+    with pytest.raises(InputError, match=f"^{re.escape(str(copy))}"):
+        log.read_run(copy)
+
+
+@pytest.mark.parametrize("place", [(*SCORE, "signatures", "acc"), (*SCORE, "signatures")])
+def test_a_resumed_log_with_a_field_of_another_type(
+    honest: dict[str, Path], tmp_path: Path, place: tuple[Any, ...]
+) -> None:
+    with pytest.raises(InputError, match=r"edited\.eval was edited"):
+        checked_log(edited(honest["fanoutqa"], tmp_path, place, 5), "scripted/model")
+
+
+def test_fields_that_are_absent_or_null(honest: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("groups", "problems", "replies"):
+        assert log.read_run(edited(honest["fanoutqa"], tmp_path, ("metadata", name), None)).answered
+
+
+def test_a_mistake_in_the_code_of_scoring_stays_a_mistake(
+    honest: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(log, "_scored", broken)
+    with pytest.raises(TypeError, match="a bug"):
+        log.read_run(honest["fanoutqa"])
+
+
+def test_the_error_names_the_part_and_its_value() -> None:
+    kind = {"passages": ([{"text": str}], None)}
+    check("a.eval", "detail", {"passages": [{"text": "a", "id": 1}], "other": 5}, kind)
+    check("a.eval", "detail", {}, kind)
+    with pytest.raises(InputError, match=r"a\.eval was edited, or is damaged: detail\.passages\[1\]\.text is 5, which"):
+        check("a.eval", "detail", {"passages": [{"text": "a"}, {"text": 5}]}, kind)
