@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.answers import is_list_of
+from qabench.answers import UNANSWERED, is_list_of
 from qabench.benchmarks.felm.official import misread
 from qabench.benchmarks.felm.scores import felm_scores, summary
 from qabench.errors import InputError
@@ -102,6 +102,11 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         if per_question:
             result["per_question"] = [score.as_dict() for score in scores]
         return result
+
+    def is_unanswered(self, answer: Any) -> bool:
+        """Return whether a prediction is missing, or is a list of missing replies."""
+        replies = answer if isinstance(answer, list) else [answer]
+        return all(reply is None or reply is UNANSWERED for reply in replies)
 
 
 def _check_replies(predictions: list[Any]) -> None:

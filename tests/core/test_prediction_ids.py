@@ -175,5 +175,16 @@ def test_own_names_are_preferred_to_those_of_other_tools() -> None:
 
 def test_a_damaged_parquet_file_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(InputError, match="begins like a Parquet file, but cannot be read"):
+    with pytest.raises(InputError, match=r"cannot read .*a\.parquet: "):
         read_predictions(tmp_path / "a.parquet", ["answer"])
+
+
+def test_parquet_is_bounded_before_it_expands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasets import Dataset
+
+    path = tmp_path / "a.parquet"
+    Dataset.from_list([{"id": str(number), "answer": "x" * 100_000} for number in range(40)]).to_parquet(path)
+    assert path.stat().st_size < 100_000 and len(read_predictions(path, ["answer"]).rows) == 40
+    monkeypatch.setattr("qabench.io.parquet.MAX_BYTES", 1_000_000)
+    with pytest.raises(InputError, match=r"a\.parquet expands to more than"):
+        read_predictions(path, ["answer"])

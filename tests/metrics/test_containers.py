@@ -124,6 +124,29 @@ def test_a_missing_prediction_is_no_answer_and_not_official(name: str) -> None:
         assert compute(name, [missing, *predictions[1:]], references) == expected
 
 
+def test_lists_of_missing_replies_are_missing_predictions() -> None:
+    labels, replies = [[True, False], [True], [False]], [[None, None], [None], ["Answer: 1", None]]
+    result = compute("felm_factuality", replies, labels)
+    assert "2 of 3 questions have no prediction" in result["deviations"]
+
+
+def test_a_prediction_without_pages_is_named() -> None:
+    references, predictions = sides("fanout_evidence")
+    for wrong in ([None], "Rome"):
+        with pytest.raises(InputError, match=r"^predictions\[1\]: "):
+            compute("fanout_evidence", [predictions[0], wrong, predictions[2]], references)
+
+
+@pytest.mark.parametrize("name", [name for name in SIDES if name.startswith("expertqa")])
+def test_verdicts_of_rows_belong_to_their_claims(name: str) -> None:
+    verdicts = [{"autoais_label": "Y", "fact_score": 1.0}, {"autoais_label": "N", "fact_score": 0.0}]
+    claims = [CLAIM | {"claim_string": text} | verdict for text, verdict in zip("ab", verdicts, strict=True)]
+    claims[1] |= {"support": "Missing", "correctness": "Definitely correct"}
+    answer = {"system": "bing_chat", "answer_string": "a"}
+    first, second = ({"answers": [answer | {"claims": each}]} for each in (claims, claims[::-1]))
+    assert compute(name, [second], [first]) == compute(name, [first], [first])
+
+
 def test_a_missing_reference_is_an_error(name: str) -> None:
     references, predictions = sides(name)
     if name == "expertqa_autoais":

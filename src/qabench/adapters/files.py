@@ -149,9 +149,9 @@ def _evaluate(
     ]
     outcomes = outcomes_of(scorer, items, benchmark.name, joined.ids, progress)
     signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
-    _check_computed(scorer, groups, signatures, predictions.path)
-    split = {} if loaded.split is None else {"split": loaded.split}
     scored = list(zip(rows, joined.rows, outcomes, strict=True))
+    _check_computed(scorer, groups, signatures, predictions.path, _unusable(scored))
+    split = {} if loaded.split is None else {"split": loaded.split}
     explanations = [outcome.explanation for outcome in outcomes if outcome.explanation]
     lacking = scorer.needs.keys() - signatures.keys()
     columns = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
@@ -205,16 +205,24 @@ def _without_fields(scored: Sequence[tuple[Question, Prediction | None, Outcome]
 
 
 def _check_computed(
-    scorer: Scorer, groups: Sequence[str] | None, signatures: Mapping[str, str], path: str
+    scorer: Scorer,
+    groups: Sequence[str] | None,
+    signatures: Mapping[str, str],
+    path: str,
+    unusable: Sequence[str],
 ) -> None:
     """Check that the groups that were asked for, or any by default, could be computed.
+
+    The error names the ``unusable`` predictions, which may be the reason.
 
     Raises InputError.
     """
     if absent := [name for name in groups or () if name in scorer.needs and name not in signatures]:
-        raise InputError(f"{', '.join(absent)} cannot be computed: {scorer.needs[absent[0]]}")
+        reasons = "; ".join([*unusable, scorer.needs[absent[0]]])
+        raise InputError(f"{', '.join(absent)} cannot be computed: {reasons}")
     if scorer.needs and not signatures:
-        raise InputError(f"nothing to score in {path}: {next(iter(scorer.needs.values()))}")
+        reasons = "; ".join([*unusable, next(iter(scorer.needs.values()))])
+        raise InputError(f"nothing to score in {path}: {reasons}")
 
 
 def absent_scores(

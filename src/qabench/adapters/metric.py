@@ -151,7 +151,7 @@ class MetricModule:
         result = self.score(answers, targets, **options)
         if self.BOUNDED:
             _check_range(result, "")
-        missing = answers.count(UNANSWERED)
+        missing = sum(map(self.is_unanswered, answers))
         if missing:
             result["deviations"] = [
                 *result["deviations"],
@@ -163,6 +163,10 @@ class MetricModule:
                 counted = f"{NOT_STRING}: {len(not_text)} ({some(not_text)})"
                 result["deviations"] = [*result["deviations"], counted]
         return dict(_flat(result)) if flat else result
+
+    def is_unanswered(self, answer: Any) -> bool:
+        """Return whether a prediction is missing."""
+        return answer is UNANSWERED
 
     # evaluate asks these two for the features of what it writes, which are not those of what users pass.
     def _infer_feature_from_batch(self, batch: Any) -> Any:

@@ -29,6 +29,7 @@ from typing import Any
 from qabench.data.rows import Row
 from qabench.errors import InputError, unreadable
 from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines
+from qabench.io.parquet import parquet_rows
 
 MOST_BYTES = 1 << 28  # of a file, decompressed
 MOST_LINES = 1_000_000
@@ -166,7 +167,7 @@ def parse_predictions(
     delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())
     items: Iterable[tuple[int, Any]]
     if data.startswith(PARQUET):
-        items = _parquet_rows(data, name)
+        items = enumerate(parquet_rows(io.BytesIO(data), name), 1)
     elif first == b"[":
         try:
             items = enumerate(json_of(data, MOST_LIST_BYTES), 1)
@@ -198,26 +199,6 @@ def _saved_dataset(folder: Path) -> bytes:
     except (OSError, ValueError, KeyError, TypeError) as error:  # of damaged files
         raise InputError(f"{folder} is not a readable Dataset ({error}); save it again") from None
     return content.getvalue()
-
-
-def _parquet_rows(data: bytes, name: str) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a Parquet file, numbered from 1. Raises InputError."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(io.BytesIO(data))
-        metadata = file.metadata
-        size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        if metadata.num_rows > MOST_LINES or size > MOST_BYTES:
-            raise InputError(
-                f"{name} has {metadata.num_rows:,} rows and {size >> 20:,} MiB; the limits are {MOST_LINES:,} rows "
-                f"and {MOST_BYTES >> 20} MiB"
-            )
-        rows = file.read().to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name} begins like a Parquet file, but cannot be read ({error})") from None
-    yield from enumerate(rows, 1)
 
 
 def _answers_by_id(data: bytes, needs: Sequence[str], ids: Sequence[str]) -> list[Row]:

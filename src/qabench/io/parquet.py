@@ -15,7 +15,7 @@ _BATCH_ROWS = 100
 
 
 def parquet_rows(
-    source: Path | IO[bytes], name: str, columns: Sequence[str]
+    source: Path | IO[bytes], name: str, columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a Parquet file, with these columns only.
 
@@ -25,7 +25,7 @@ def parquet_rows(
     Args:
         source: a path or an open file.
         name: of the file, for errors.
-        columns: that the file must have.
+        columns: that the file must have. None: all that it has.
 
     Raises:
         InputError: the file cannot be read, lacks a column, or is too large or too deep.
@@ -37,6 +37,7 @@ def parquet_rows(
         file = pq.ParquetFile(source)
         metadata = file.metadata
         there = set(file.schema_arrow.names)
+        columns = file.schema_arrow.names if columns is None else columns
         if lacking := [column for column in columns if column not in there]:
             raise InputError(f"{name} has no column {lacking[0]!r}; it must have {', '.join(columns)}")
         leaves = list(map(metadata.schema.column, range(metadata.num_columns)))

@@ -138,3 +138,17 @@ def test_claims_in_the_cells_of_a_table(tmp_path: Path, labeler: Any) -> None:
     path.write_text('id,claims\n1,"[1"\n')
     with pytest.raises(InputError, match="nothing to score"):
         qabench.evaluate_predictions("expertqa", "own", path)
+
+
+def test_unlabeled_claims_without_evidence_are_counted() -> None:
+    labeled, unlabeled = claim("It is.", label="Y"), claim("It was.")
+    for claims, expected in (([labeled, unlabeled], 1), ([labeled], 0)):
+        evaluation = qabench.evaluate_predictions("expertqa", "own", [{"id": "1", "claims": claims}])
+        found = [problem for problem in evaluation.problems if "without a label: 1 (they count as N)" in problem]
+        assert len(found) == expected
+
+
+def test_the_reason_is_named_if_no_line_is_usable() -> None:
+    rows = [{"id": "1", "claims": [claim("It is.", "x", fact_score=1.5)]}]
+    with pytest.raises(InputError, match=r"nothing to score in .*unusable predictions: 1 \(1 \(line 1\): .*1\.5"):
+        qabench.evaluate_predictions("expertqa", "own", rows)

@@ -104,6 +104,14 @@ def test_replies_without_a_verdict_are_a_problem() -> None:
     assert problems == ["the reply has no verdict", "2 of 3 replies have no verdict", "the file has no prediction"]
 
 
+@pytest.mark.parametrize("reply", ["Answer:1", "**Answer:** 1"])
+def test_replies_that_are_officially_misread_are_a_problem(reply: str) -> None:
+    found = scored([{"id": ROWS[0]["index"], "reply": reply}, {"id": ROWS[1]["index"], "reply": "Answer: 1"}])
+    misread, read = found.records[:2]
+    assert misread.status == "answered" and misread.scores["tp"] + misread.scores["fp"] == len(ROWS[0]["labels"])
+    assert str(misread.problem).startswith("officially, the reply is read as another verdict") and read.problem is None
+
+
 def test_files_and_custom_questions(tmp_path: Path) -> None:
     path = tmp_path / "mine-3.5.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))

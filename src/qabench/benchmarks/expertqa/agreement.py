@@ -95,8 +95,11 @@ def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str])
     if prediction is None or prediction is UNANSWERED:
         values = [None] * n_claims
     elif isinstance(prediction, dict):
-        judged = SourceRow(prediction, where).rows("answers")
-        values = [claim.fields.get(name) for answer in judged for claim in _claims(answer)]
+        judged = [
+            claim for answer in SourceRow(prediction, where).rows("answers") for claim in _claims(answer)
+        ]
+        asked = [claim for _, claims in answers for claim in claims]
+        values = [claim.fields.get(name) for claim in _in_order(judged, asked)]
     if not isinstance(values, list | tuple) or len(values) != n_claims:
         raise InputError(
             f"{where} is {values!r:.80}; allowed: a row of the dataset, a list of {n_claims} verdicts, or None"
@@ -113,6 +116,15 @@ def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str])
         )
         for answer, claims in answers
     ]
+
+
+def _in_order(judged: list[SourceRow], asked: list[SourceRow]) -> list[SourceRow]:
+    """Return the claims of a prediction in the order of the references, if both have the same texts, each once."""
+    texts = [str(claim.fields.get("claim_string")) for claim in asked]
+    by_text = {str(claim.fields.get("claim_string")): claim for claim in judged}
+    if len(texts) != len(judged) or len(set(texts)) != len(texts) or set(texts) != set(by_text):
+        return judged
+    return [by_text[text] for text in texts]
 
 
 def _claims(answer: SourceRow) -> list[SourceRow]:

@@ -387,7 +387,15 @@ def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
     """Count the claims that have evidence, but no label."""
     claims = [claim for item in items if "claims_counted" in item.scores for claim in item.claims or ()]
     lacking = sum(claim["label"] is None and bool(claim["evidence"]) for claim in claims)
-    if not lacking:
-        return []
     counted = "they count as N" if treatment == "N" else "they are left out"
-    return [f"claims with evidence and without a label: {lacking} ({counted} where claims count)"]
+    problems = []
+    if lacking:
+        problems.append(
+            f"claims with evidence and without a label: {lacking} ({counted} where claims count)"
+        )
+    # One's own judge may have seen evidence that the file does not have.
+    own_claims = [claim for item in items if OWN in item.row for claim in item.claims or ()]
+    labels = [claim["label"] for claim in own_claims if not claim["evidence"]]
+    if claims and any(labels) and None in labels:
+        problems.append(f"claims without evidence and without a label: {labels.count(None)} ({counted})")
+    return problems

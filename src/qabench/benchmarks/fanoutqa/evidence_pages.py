@@ -130,7 +130,10 @@ def evidence_scores(
             raise InputError(
                 f"references[{i}] is {reference!r:.80}; allowed: a list of at least one page"
             )
-        read = pages_read(prediction)[:k]
+        try:
+            read = pages_read(prediction)[:k]
+        except InputError as error:
+            raise InputError(f"predictions[{i}]: {error}") from None
         necessary = distinct_pages(reference)
         missing = tuple(
             position for position, keys in necessary.items() if not any(map(keys.intersection, read))

@@ -25,6 +25,9 @@ from qabench.evaluation.scoring import Item, Outcome, Scorer
 from qabench.stats import mean_interval
 
 LONGEST_LIST = 1_000_000  # characters of a list of replies in a result file of the authors
+MISREAD = (
+    "officially, the reply is read as another verdict than it states; readable_f1 counts the stated one"
+)
 NOTE = (
     "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
     "not found."
@@ -78,6 +81,8 @@ class FelmScorer(Scorer):
             status, problem = EMPTY, "the reply is empty"
         elif lacking and len(replies) == 1:
             problem = "the reply has no verdict"
+        elif score.readable is not None and score.readable != score.verdicts and len(replies) == 1:
+            problem = MISREAD
         elif lacking:
             problem = f"{lacking} of {len(replies)} replies have no verdict"
         # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
