@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai import Task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import includes
 from scripted_model import run
 
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError
 from qabench.runs import log
 from qabench.runs.own_fields import check
@@ -90,6 +94,7 @@ OF_BENCHMARKS = [
     ("felm", (*DETAIL, "replies"), 5),
     ("felm", (*DETAIL, "replies", 0), 5),
     ("felm", (*DETAIL, "segments"), [1]),
+    ("felm", (*DETAIL, "segments", 0), {"type": "math"}),
     ("felm", ("eval", "task_args", "num_cons"), "x"),
     ("fastbook", (*DETAIL, "passages", 0), {}),
     ("fastbook", (*DETAIL, "components", 0, "rank"), "x"),
@@ -108,6 +113,63 @@ def test_a_field_of_another_type(
     copy = edited(honest[name], tmp_path, place, value)
     with pytest.raises(InputError, match=f"^{re.escape(str(copy))}"):
         log.read_run(copy)
+
+
+AGGREGATE = ("results", "scores", 0)
+METRIC = (*AGGREGATE, "metrics", "accuracy")
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    samples = MemoryDataset([Sample(id="a", input="A question", target="an answer")])
+    task = Task(samples, scorer=includes(), name="any", message_limit=1)
+    return Path(run(task, lambda _: "an answer", tmp_path_factory.mktemp("any")).location)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("results",), 5),
+        (("results", "scores"), 5),
+        (AGGREGATE, 5),
+        ((*AGGREGATE, "name"), None),
+        ((*AGGREGATE, "reducer"), [1]),
+        ((*AGGREGATE, "metrics"), 5),
+        (METRIC, 5),
+    ],
+)
+def test_an_aggregate_of_another_type(foreign: Path, tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
+    with pytest.raises(InputError, match=r"edited\.eval is not a log of Inspect AI, or is damaged"):
+        log.read_any_log(edited(foreign, tmp_path, place, value))
+
+
+def test_an_aggregate_that_is_too_large_for_a_float(foreign: Path, tmp_path: Path) -> None:
+    (evaluation,) = log.read_any_log(edited(foreign, tmp_path, (*METRIC, "value"), HUGE))
+    assert any("undefined in the log (accuracy)" in note for note in evaluation.notes)
+
+
+def test_a_limit_before_the_first_reply_is_the_reason(foreign: Path) -> None:
+    (evaluation,) = log.read_any_log(foreign)
+    (record,) = evaluation.records
+    assert str(record.problem).startswith("the model returned no output before the limit of message: 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("felm", (*DETAIL, "segments"), None),
+        ("felm", (*DETAIL, "segments", 0), {"label": False}),
+        ("fastbook", (*DETAIL, "components"), [{}]),
+        ("fastbook", (*DETAIL, "k"), None),
+        ("fastbook", (*DETAIL, "k"), HUGE),
+        ("fastbook", (*DETAIL, "k"), -1),
+    ],
+)
+def test_sections_of_reports_bear_what_is_absent(
+    honest: dict[str, Path], tmp_path: Path, name: str, place: tuple[Any, ...], value: Any
+) -> None:
+    evaluation = log.read_run(edited(honest[name], tmp_path, place, value))
+    benchmark(name).report_sections({"first": evaluation})
 
 
 @pytest.mark.parametrize("place", [(*SCORE, "signatures", "acc"), (*SCORE, "signatures")])

@@ -236,7 +236,7 @@ class Benchmark(Displayed, ABC):
         resume_hints: field of signatures -> how to ask with the log's value again, for the error of
             a run that is resumed under other conditions.
         log_kinds: "detail" or "arguments" -> field of ``Record.detail``, or argument of a task, that the
-            benchmark's code reads from logs -> its kind (see ``qabench.runs.own_fields``).
+            benchmark's code reads from logs -> its kind (see ``qabench.runs.kinds``).
         planned_reply: what a model is assumed to reply in estimates of a run's calls: a reply after
             which the setting makes all further calls.
         leaderboards: which scores have leaderboards on the Hub.

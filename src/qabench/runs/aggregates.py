@@ -8,9 +8,10 @@ word. Each different one is a note with both numbers and the reason.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose, isfinite
+from math import inf, isclose, isfinite
 from statistics import median
 
 from qabench.data.predictions import some
@@ -180,6 +181,8 @@ def reported_by_inspect(
             value = metric.get("value")
             if kind in SPREADS or not isinstance(value, int | float):
                 continue
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                value = inf
             if kind in MEANS:
                 by = f"{kind} of {reducer}" if reducer and reducer != MEAN else kind
                 place = base if reducer is None else f"{base}\n{reducer}"

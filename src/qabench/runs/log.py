@@ -440,7 +440,8 @@ def _status(sample: Any) -> tuple[str, str | None]:
         return FAILED, failure(sample.error)
     output = sample.output
     if not output.choices:
-        return FAILED, output.error or "the model returned no output"
+        stopped = f"the model returned no output before the {_limit(sample)}" if sample.limit else None
+        return FAILED, output.error or stopped or "the model returned no output"
     if too_long(output):
         return FAILED, f"{TOO_LONG}: {printable(output.completion)}"
     if output.stop_reason == "content_filter":
@@ -448,10 +449,15 @@ def _status(sample: Any) -> tuple[str, str | None]:
     if not output.completion.strip():
         return EMPTY, "the reply is empty"
     if sample.limit is not None:
-        return CUT_OFF, f"stopped at the limit of {sample.limit.type}: {sample.limit.limit:g}"
+        return CUT_OFF, f"stopped at the {_limit(sample)}"
     if output.stop_reason in _CUT_OFF_STOPS:
         return CUT_OFF, "the reply was cut off at the token limit"
     return ANSWERED, None
+
+
+def _limit(sample: Any) -> str:
+    """Return the limit that stopped a sample."""
+    return f"limit of {sample.limit.type}: {sample.limit.limit:g}"
 
 
 def _messages(messages: Sequence[Any]) -> list[Message]:

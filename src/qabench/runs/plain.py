@@ -17,11 +17,22 @@ from typing import Any
 
 from qabench.data.rows import Json, without_none
 from qabench.io.limits import json_of
+from qabench.runs.kinds import others
 
 VERSION = 2
 OLDEST = (0, 3, 285)  # version of Inspect that wrote the log
 LARGEST = 64 << 20  # bytes of a sample. Inspect can read a part of a larger one
 FINISHED = ("success", "error", "cancelled")
+# What is read of the aggregate of a log.
+_METRIC = {"value": int | float | None}
+_SCORE = {
+    "name": str,
+    "scorer": str,
+    "reducer": str | None,
+    "scored_samples": int | None,
+    "metrics": ({...: _METRIC}, None),
+}
+RESULTS = ({"scores": ([_SCORE], None)}, None)
 _SAMPLE_FILE = re.compile(r"samples/(.*)_epoch_([1-9][0-9]{0,8})\.json", re.DOTALL)
 
 
@@ -86,6 +97,8 @@ def read_plain_header(path: str | Path) -> Fields:
     spec = Fields(header.eval)
     for name in ("task_args", "model_args", "metadata"):
         Fields(spec.values.get(name) or {})
+    if any(others("results", header.results, RESULTS)):
+        raise Unfamiliar("the aggregate")
     written_by = tuple(map(int, spec.packages["inspect_ai"].split(".")[:3]))
     if written_by < OLDEST or not spec.created.endswith("+00:00"):
         raise Unfamiliar("the version of Inspect or the time zone")

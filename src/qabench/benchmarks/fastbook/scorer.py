@@ -24,6 +24,7 @@ from qabench.text.rouge import backend_version, rouge, wordless_problems
 # The fields of signatures that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
 
+DEEPEST = 10_000  # passages of a curve in a report
 READS = {"retrieval": ("passages",), "rouge": ("answer",)}
 NEEDS = {
     "retrieval": 'it needs the field "passages", a list of the texts that were retrieved, best first; answers '
@@ -162,12 +163,19 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
     rows: list[SectionRow] = []
     notes = []
     for label, evaluation in evaluations.items():
-        records = [record for record in evaluation.records if record.detail.get("components")]
+        # An edited log may have no cutoff, or one of any size.
+        records = [
+            record
+            for record in evaluation.records
+            if record.detail.get("components") and 0 < (record.detail.get("k") or 0) <= DEEPEST
+        ]
         if not records:
             continue
         ids = [record.id for record in records]
         depth = min(record.detail["k"] for record in records)
-        ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in records)
+        ranks = tuple(
+            tuple(part.get("rank") for part in record.detail["components"]) for record in records
+        )
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
         columns = scores.columns("mrr", "recall")
         for k in scores.cutoffs:

@@ -120,7 +120,7 @@ class Felm(Benchmark):
     groupings = {"domain": "domain", "error type": "type of error"}
     log_kinds = {
         "detail": {
-            "segments": ([{"type": str | None}], None),
+            "segments": ([{"label": bool, "type": str | None}], None),
             "replies": ([str | None], None),
             "claims": (list, None),
         },

@@ -192,8 +192,8 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
     for label, evaluation in evaluations.items():
         hits_by_kind = grouped(
             (
-                (segment["type"] or "type not given").replace("_", " "),
-                (record.id, float(segment["verdict"] is False)),
+                (segment.get("type") or "type not given").replace("_", " "),
+                (record.id, float(segment.get("verdict") is False)),
             )
             for record in evaluation.records
             for segment in record.detail.get("segments") or ()
