@@ -140,8 +140,8 @@ def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServe
     calls = len(server.calls)
     again, _ = scored(server, *items)
     assert (len(server.calls), again) == (calls, done) and max(server.paid.values()) == 1
-    _, unscored = scored(server, item(claim("new")), max_calls=0)
-    assert "max_calls" in unscored[0][2]
+    _, unscored = scored(server, item(claim("new")) | {"system": "mine", "sample": 2}, max_calls=0)
+    assert unscored[0][:2] == ("a, mine, 2", 1) and "max_calls" in unscored[0][2]
 
 
 FACT_SCORE = "modeling/fact_score"

@@ -104,6 +104,11 @@ def test_replies_without_a_verdict_are_a_problem() -> None:
     assert problems == ["the reply has no verdict", "2 of 3 replies have no verdict", "the file has no prediction"]
 
 
+def test_verdicts_in_place_of_a_reply_are_labels() -> None:
+    found = scored([{"id": ROWS[0]["index"], "answer": ROWS[0]["labels"]}, *labels_of(ROWS[1:])])
+    assert str(found.records[0].problem).endswith("give verdicts as labels")
+
+
 @pytest.mark.parametrize("reply", ["Answer:1", "**Answer:** 1"])
 def test_replies_that_are_officially_misread_are_a_problem(reply: str) -> None:
     found = scored([{"id": ROWS[0]["index"], "reply": reply}, {"id": ROWS[1]["index"], "reply": "Answer: 1"}])

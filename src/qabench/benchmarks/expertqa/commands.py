@@ -306,8 +306,8 @@ def facts(
 
 def _say_unscored(unscored: Sequence[Unscored]) -> None:
     """Print why claims could not be scored."""
-    for id, number, reason in unscored[:REASONS]:
-        say(f"no score for claim {number} of {id}: {reason}", "yellow")
+    for line, number, reason in unscored[:REASONS]:
+        say(f"no score for claim {number} of {line}: {reason}", "yellow")
 
 
 def _say_unreadable(items: Sequence[Item]) -> None:

@@ -64,7 +64,7 @@ UNUSED_PIPES = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
 Find = Callable[[str], str]
 """Return the evidence of an atomic claim."""
 Unscored = tuple[str, int, str]
-"""The id of a line, the number of its claim from 1, and why the claim could not be scored."""
+"""A line (id, system, sample), the number of its claim from 1, and why the claim could not be scored."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class Spent:
 class _Part:
     """A claim to score: its position, its copy, and why it cannot be scored (None: no problem so far)."""
 
-    id: str
+    line: str
     number: int
     claim: Json
     field: str
@@ -289,7 +289,7 @@ def score_facts(
             makers.append(scorer.atomic_label())
         by = {"atomic_claims_by": "+".join(makers)} if makers else {}
         scored.append({**item, **by, "claims": [next(claims) for _ in item["claims"]]})
-    return scored, [(part.id, part.number, part.reason) for part in parts if part.reason]
+    return scored, [(part.line, part.number, part.reason) for part in parts if part.reason]
 
 
 def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list[Item], int]:
@@ -374,8 +374,10 @@ def _parts(items: Sequence[Item]) -> list[_Part]:
     absent = dict.fromkeys(("fact_score", "atomic_claims", "atomic_evidences"))
     parts = []
     for item in items:
+        named = [str(item[key]) for key in ("id", "system", "sample") if item.get(key) is not None]
         for number, claim in enumerate(item["claims"], start=1):
-            parts.append(_Part(item["id"], number, absent | claim, item.get("field") or DEFAULT_FIELD))
+            field = item.get("field") or DEFAULT_FIELD
+            parts.append(_Part(", ".join(named), number, absent | claim, field))
     if not parts:
         raise InputError("nothing to score: no claims")
     return parts

@@ -168,7 +168,9 @@ def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
             f"labels are {fields['labels']!r:.80}; allowed: a list of true and false, or of 1 and 0"
         )
     if "labels" not in fields and as_verdicts(reply) is not None:
-        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
+        raise InputError(
+            f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null; give verdicts as labels"
+        )
     return as_verdicts(fields["labels"]) if "labels" in fields else reply
 
 
