@@ -15,9 +15,12 @@ from scripted_model import run
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError
+from qabench.loading import load_dataset
 from qabench.runs import log
+from qabench.runs.aggregates import Reported
 from qabench.runs.own_fields import check
 from qabench.runs.plain import open_archive
+from qabench.runs.sources import evaluate_predictions
 from qabench.runs.trust import checked_log
 
 pytestmark = pytest.mark.quick
@@ -202,3 +205,22 @@ def test_the_error_names_the_part_and_its_value() -> None:
     check("a.eval", "detail", {}, kind)
     with pytest.raises(InputError, match=r"a\.eval was edited, or is damaged: detail\.passages\[1\]\.text is 5, which"):
         check("a.eval", "detail", {"passages": [{"text": "a"}, {"text": 5}]}, kind)
+
+
+@pytest.mark.parametrize("line", ["x", "a|b:1|b:2", 5])
+def test_a_signature_in_results_of_another_harness(tmp_path: Path, line: object) -> None:
+    rows = load_dataset("fanoutqa", "sample", split="validation")
+    samples = tmp_path / "samples_any_2026-01-01T00-00-00.000000.jsonl"
+    with samples.open("w", encoding="utf-8") as file:
+        for number, id in enumerate(rows["id"]):
+            sample = {"doc_id": number, "doc": {"id": id}, "target": "", "filtered_resps": ["an answer"]}
+            print(json.dumps(sample | {"metrics": ["acc"], "acc": 0}), file=file)
+    results = {"results": {"any": {}}, "configs": {"any": {"metadata": {"signatures": {"acc": line}}}}}
+    (tmp_path / "results_2026-01-01T00-00-00.000000.json").write_text(json.dumps(results), encoding="utf-8")
+    with pytest.raises(InputError, match=f"^{re.escape(str(samples))}: metadata.signatures of the task"):
+        evaluate_predictions("fanoutqa", "sample", str(samples), lemmatizer="simplemma")
+
+
+def test_a_mean_of_another_harness_that_no_float_can_hold() -> None:
+    assert Reported("acc", "acc", -HUGE).value == float("inf")
+    assert Reported("acc", "acc", 1).value == 1

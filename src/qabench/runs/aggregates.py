@@ -53,6 +53,11 @@ class Reported:
     value: float
     samples: int | None = None
 
+    def __post_init__(self) -> None:
+        """Take a whole number that no float can hold as undefined."""
+        if isinstance(self.value, int) and abs(self.value) > sys.float_info.max:
+            object.__setattr__(self, "value", inf)
+
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
@@ -181,8 +186,6 @@ def reported_by_inspect(
             value = metric.get("value")
             if kind in SPREADS or not isinstance(value, int | float):
                 continue
-            if isinstance(value, int) and abs(value) > sys.float_info.max:
-                value = inf
             if kind in MEANS:
                 by = f"{kind} of {reducer}" if reducer and reducer != MEAN else kind
                 place = base if reducer is None else f"{base}\n{reducer}"

@@ -17,7 +17,7 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark
 from qabench.data.rows import Json, Row
-from qabench.errors import QabenchError
+from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Messages, Question
 from qabench.evaluation.signature import ASKED, IRRELEVANT, VERSION, Field, digest, parse
 from qabench.tasks.facts import SIGNED, SYSTEM, UNSIGNED, only_special_tokens, tables_of
@@ -137,7 +137,10 @@ def _signed_by_task(metadata: Mapping[str, Any]) -> Json:
     lines = metadata.get("signatures")
     facts: Json = {}
     for line in lines.values() if isinstance(lines, dict) else ():
-        facts |= parse(str(line))[1]
+        try:
+            facts |= parse(str(line))[1]
+        except InputError as error:
+            raise InputError(f"metadata.signatures of the task in results_*.json: {error}") from None
     for name in (ASKED, VERSION, "model"):
         facts.pop(name, None)
     return facts

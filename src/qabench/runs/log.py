@@ -157,7 +157,9 @@ def _check_task(path: str | Path, log: Any) -> None:
     try:
         benchmark(metadata["benchmark"])
     except InputError as error:
-        raise InputError(f"{path} is the log of an {error}") from None
+        raise InputError(
+            f"{path} is the log of the benchmark {metadata['benchmark']!r:.80}: {error}"
+        ) from None
 
 
 def check_archive(path: Path) -> None:

@@ -166,9 +166,11 @@ def _with_harness_facts(
 
     rows = [row.fields for row in foreign.sample_rows(path)]
     loaded = scorer.load(config, questions).rows
-    facts = harness_facts(
-        scorer, loaded, foreign.lm_eval_task(path), rows, foreign.lm_eval_results(path)
-    )
+    task, results = foreign.lm_eval_task(path), foreign.lm_eval_results(path)
+    try:
+        facts = harness_facts(scorer, loaded, task, rows, results)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     signatures, declarations = {}, dict(evaluation.declarations)
     for group, line in evaluation.signatures.items():
         name, own = parse(line)
