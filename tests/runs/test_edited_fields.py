@@ -224,3 +224,11 @@ def test_a_signature_in_results_of_another_harness(tmp_path: Path, line: object)
 def test_a_mean_of_another_harness_that_no_float_can_hold() -> None:
     assert Reported("acc", "acc", -HUGE).value == float("inf")
     assert Reported("acc", "acc", 1).value == 1
+
+
+def test_claims_in_a_log_have_texts_and_evidence() -> None:
+    kinds = benchmark("expertqa").log_kinds["detail"]
+    check("a.eval", "detail", {"claims": [{"text": "a", "evidence": []}]}, kinds)
+    for claim in ({"text": "a"}, {"text": "a", "evidence": [1]}, {"evidence": []}, 5):
+        with pytest.raises(InputError, match=r"detail\.claims\[0\]"):
+            check("a.eval", "detail", {"claims": [claim]}, kinds)

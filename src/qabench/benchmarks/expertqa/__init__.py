@@ -328,7 +328,7 @@ class ExpertQABenchmark(Benchmark):
     model_fields = ("labels",)
     log_kinds = {
         "detail": {
-            "claims": ([{"text": str, "evidence": ([str], None), "label": str | None}], None),
+            "claims": ([{"text": str, "evidence": [str], "label": str | None}], None),
             "attribution": ([str], None),
         }
     }
@@ -443,7 +443,7 @@ class ExpertQABenchmark(Benchmark):
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
             fields["claims"] = [
-                {"claim": claim["text"], "evidence": claim["evidence"], "label": claim["label"]}
+                {"claim": claim["text"], "evidence": claim["evidence"], "label": claim.get("label")}
                 for claim in claims
             ]
         if attribution := record.detail.get("attribution"):
