@@ -104,11 +104,23 @@ def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
 
 
 def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = SimpleNamespace(rank=1, model_id="org/model", value=0.5, filename="fanoutqa_test_closed_book.yaml")
+    entry = SimpleNamespace(
+        rank=1, model_id="org/model", value=0.5, filename="fanoutqa_test_closed_book.yaml", verified=True, notes="n 724"
+    )
     monkeypatch.setattr("qabench.cli.reports.offline_variable", lambda: None)
-    monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [entry])
-    assert rows()[-1]["source"] == "Hub: fanoutqa_test_closed_book.yaml" and rows()[-1]["system"] == "org/model"
-    monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [SimpleNamespace(rank="x")])
+    answers = [[entry], [SimpleNamespace(rank="x")]]
+    asked: list[dict[str, Any]] = []
+
+    def answer(self: HfApi, dataset: str, **options: Any) -> list[SimpleNamespace]:
+        asked.append(options)
+        return answers[0]
+
+    monkeypatch.setattr(HfApi, "get_dataset_leaderboard", answer)
+    row = rows()[-1]
+    assert row["source"] == "Hub: fanoutqa_test_closed_book.yaml, verified" and row["system"] == "org/model"
+    assert (row["verified"], row["notes"]) == (True, "n 724")
+    assert asked[0]["base_model_only"] is False, "fine-tuned models are shown, too"
+    answers.pop(0)
     assert "The Hub's entries are left out: " in run("leaderboard", "fanoutqa")
 
 

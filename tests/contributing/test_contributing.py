@@ -143,7 +143,7 @@ def test_inspect_and_the_harness(rivers: Path, server: OpenAIServer) -> None:
 def test_publish(rivers: Path) -> None:
     with Hub(("me",)) as hub:
         there = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
-        options = ("--org", "me", "--benchmark", "rivers", "--accept-licenses", "--json")
+        options = ("--org", "me", "--benchmark", "rivers", "--accept-licenses", "--unreleased", "--json")
         # The check of a Space installs its requirements, which needs a package index.
         sent = json.loads(qabench(rivers, "publish", "datasets", *options, **there))
         assert [(each["repo_id"], each["state"]) for each in sent["repositories"]] == [("me/rivers", "published")]

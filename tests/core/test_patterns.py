@@ -54,7 +54,7 @@ def literals() -> Iterator[tuple[str, re.Pattern[str], str]]:
                 if isinstance(node, ast.Call) and re.fullmatch(rf"re\.({'|'.join(METHODS)})", function):
                     texts = [ast.unparse(value) for value in (*node.args[1:], *(word.value for word in node.keywords))]
                     flags = [text for text in texts if re.fullmatch(r"re\.[A-Z]+( \| re\.[A-Z]+)*", text)]
-                    if isinstance(node.args[0], ast.Constant):
+                    if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
                         compiled = re.compile(node.args[0].value, eval(flags[0]) if flags else 0)
                         yield f"{path.stem}.{function} {compiled.pattern}", compiled, function[3:]
 

@@ -117,7 +117,7 @@ def _check_claims_of_export(found: Any, path: Path) -> None:
     """The claims of exported answers, split again, have the same evidence."""
     rows = [{"id": one.id, **benchmark("expertqa").prediction(one)} for one in found.records]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    again = {item["id"]: item["claims"] for item in split_predictions(read_predictions(path, ("answer",)))}
+    again = {item["id"]: item["claims"] for item in split_predictions(read_predictions(path, ("answer",))).items}
     for row in rows:
         wanted = [(claim["claim"], claim["evidence"]) for claim in row.get("claims", [])]
         assert [(claim["claim"], claim["evidence"]) for claim in again[row["id"]]] == wanted

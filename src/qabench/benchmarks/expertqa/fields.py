@@ -144,8 +144,8 @@ def with_plain_marks(answer: str) -> str:
 def _numbers(text: str) -> list[int]:
     """Return the numbers in "1, 2" or "1-3"."""
     numbers: list[int] = []
-    for part in re.split(r"\s*[,;]\s*", text.strip()):
-        first, *rest = [int(number) for number in re.split(r"\s*[–-]\s*", part)]
+    for part in re.split("[,;]", text):
+        first, *rest = [int(number) for number in re.split("[–-]", part)]
         last = rest[-1] if rest else first
         in_order = first <= last < first + MOST_IN_RANGE
         numbers += range(first, last + 1) if in_order else [first, *rest]
