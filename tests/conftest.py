@@ -64,7 +64,7 @@ SLOW_FILES = {
     *("test_cli.py", "test_cli_fetch.py", "test_compare.py", "test_judge.py", "test_llm_client.py", "test_lucene.py"),
     *("test_wiki_cli.py", "test_wiki_faults.py", "test_retrieve_cli.py", "test_paths.py", "test_portability.py"),
     *("test_felm_same_scores.py", "test_tasks_fanoutqa.py", "test_tasks_expertqa.py", "test_tasks_expertqa_web.py"),
-    *("test_tasks_fastbook.py", "test_felm_tasks.py"),
+    *("test_tasks_fastbook.py", "test_felm_tasks.py", "test_containers.py"),
 }
 
 # Files in these folders that run in seconds, and files in which the tests with the mark "quick" do.

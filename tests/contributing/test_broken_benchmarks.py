@@ -19,7 +19,6 @@ from qabench.errors import InputError
 from qabench.loading_scripts import custom_module, usable_names
 from qabench.runs.trust import task_of
 
-pytestmark = pytest.mark.quick
 ANSWERS = [{"id": "r1", "answer": "It is the Seine."}]
 INSTANCE = "BENCHMARK = Rivers()"
 # A change of the module of `qabench new` -> a part of the error of the benchmark.

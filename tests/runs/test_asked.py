@@ -20,8 +20,6 @@ from qabench.evaluation.signature import parse
 from qabench.runs.asked import UNKNOWN_TEXT, is_sent_as
 from qabench.runs.log import read_run
 
-pytestmark = pytest.mark.quick
-
 FELM_TASKS = [
     {"method": "raw"}, {"method": "cot"}, {"method": "cot-cons", "num_cons": 2}, {"method": "link"},
     {"method": "content"}, {"method": "raw", "claims": True},

@@ -23,8 +23,6 @@ from qabench.runs.plain import open_archive
 from qabench.runs.sources import evaluate_predictions
 from qabench.runs.trust import checked_log
 
-pytestmark = pytest.mark.quick
-
 SCORE = ("scores", "*", "metadata")
 DETAIL = (*SCORE, "detail")
 HUGE = 10**400

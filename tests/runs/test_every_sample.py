@@ -20,11 +20,10 @@ from qabench.hub.results import About, entries, read_reports
 from qabench.runs.log import read_run
 from qabench.runs.running import resume
 
-pytestmark = pytest.mark.quick
-
 LINE = "s|config:dev|prompt:official-1|qabench:1"
 
 
+@pytest.mark.quick
 def test_equal_signatures_are_one() -> None:
     assert merged([(LINE, True)] * 3) == LINE
     assert merged([(LINE, True), ("s|config:dev|qabench:1", False)]) == LINE  # it failed before it was asked
@@ -51,16 +50,19 @@ def test_a_difference_is_a_deviation_wherever_it_is(other: str, field: str, said
     assert deviations(LINE, declared) == []
 
 
+@pytest.mark.quick
 def test_many_values_are_counted() -> None:
     lines = [(f"s|seed:{number}|qabench:1", True) for number in range(9)]
     assert parse(merged(lines))[1]["seed"] == "mixed(1 0, 1 1, 1 2, 1 3, 5 other values)"
 
 
+@pytest.mark.quick
 def test_a_cutoff_does_not_hide_a_difference() -> None:
     line = merged([("s|k:5|qabench:1", True), ("s|k:10|qabench:1", True)])
     assert deviations(line, {"k": Field(("10",))}, "10") == ["k: differs between the answers (1 5, 1 10)"]
 
 
+@pytest.mark.quick
 def test_an_edited_line_stays() -> None:
     assert merged([(LINE, True), ("nonsense", True), (LINE, True)]) == "nonsense"
     with pytest.raises(InputError, match="has the field 'prompt' twice"):
