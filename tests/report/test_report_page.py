@@ -217,6 +217,7 @@ def test_the_keyboard(page: Page, three: list[Evaluation]) -> None:
     assert page.evaluate("document.activeElement.name") == "search"
     page.keyboard.type("novels")
     page.locator(".told").first.filter(has_text=re.compile("^1 of 12")).wait_for()
+    page.wait_for_timeout(300)  # the rows follow the count
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.evaluate("document.querySelector('input[type=search]').dispatchEvent(new Event('input'))")
