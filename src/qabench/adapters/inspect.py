@@ -28,10 +28,10 @@ from qabench.evaluation.score_spec import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions, outcomes_of
 from qabench.evaluation.signature import field_value
 from qabench.tasks.common import answer_of, ask, asked_with, chat, metric_values, texts
+from qabench.tasks.facts import ASKED_WITH
 
 STORE = "qabench"
 PREDICTED = "prediction"  # in the metadata of a sample
-ASKED_WITH = "asked_with"  # in the metadata of a task: fields of signatures
 Names = Sequence[str] | str | None
 """Several names: a list, or a string with commas."""
 

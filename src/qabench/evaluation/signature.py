@@ -35,7 +35,7 @@ def version() -> str:
 
 def signature(score: str, **fields: object) -> str:
     """Return ``score|name:value|...|qabench:VERSION``, with the fields in order and without those that are None."""
-    parts = [f"{name}:{_clean(value)}" for name, value in fields.items() if value is not None]
+    parts = [f"{name}:{field_value(value)}" for name, value in fields.items() if value is not None]
     return "|".join([score, *parts, f"qabench:{code_version()}"])
 
 
@@ -91,7 +91,7 @@ def with_fields(line: str, **fields: object) -> str:
     """
     score, before = parse(line)
     made_by = before.pop(VERSION, code_version())
-    merged = before | {name: _clean(value) for name, value in fields.items() if value is not None}
+    merged = before | {name: field_value(value) for name, value in fields.items() if value is not None}
     return "|".join(
         [score, *(f"{name}:{value}" for name, value in merged.items()), f"{VERSION}:{made_by}"]
     )
@@ -129,14 +129,17 @@ def merged(lines: Sequence[tuple[str, bool]]) -> str:
         values_by_field["score"] = scores
     parts = [score]
     for name, values in values_by_field.items():
-        if missing := sum(name not in names for names in complete if name != "score"):
+        missing = sum(name not in names for names in complete)
+        if missing and values is not scores:
             values[NOT_RECORDED] = missing
-        parts.append(f"{name}:{next(iter(values)) if len(values) == 1 else _mixed(values)}")
+        parts.append(f"{name}:{common_value(values)}")
     return "|".join([*parts, f"{VERSION}:{made_by}"])
 
 
-def _mixed(values: Counter[str]) -> str:
-    """Return the value of a field that differs between answers, the most frequent value first."""
+def common_value(values: Counter[str]) -> str:
+    """Return the value that all answers have, or one that names all values, the most frequent one first."""
+    if len(values) == 1:
+        return next(iter(values))
     shown = [f"{count} {value}" for value, count in values.most_common(MAX_MIXED_VALUES)]
     if len(values) > MAX_MIXED_VALUES:
         shown.append(f"{len(values) - MAX_MIXED_VALUES} other values")
@@ -164,15 +167,11 @@ def asked_part(count: int, available: int | None) -> list[str]:
 
 
 def field_value(value: object) -> str:
-    """Return a value as it is in a signature."""
-    return _clean(value)
-
-
-def _clean(value: object) -> str:
+    """Return a value as it is in a signature: without secrets, and without the separator of fields."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(map(_clean, value))
+        return ",".join(map(field_value, value))
     return redacted(str(value)).replace("|", "/")
 
 
@@ -272,13 +271,13 @@ def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[st
     """
     _, fields = parse(line)
     fields = {name: value for name, value in fields.items() if name not in (VERSION, ASKED)}
-    if cutoff and not is_mixed(fields.get("k", MIXED + "(")):
+    if cutoff and "k" in fields and not is_mixed(fields["k"]):
         fields["k"] = cutoff
     sentences = []
     for name, value in fields.items():
         if is_mixed(value):
-            values = value.removeprefix(MIXED).strip("()")
-            sentences.append(f"{name.replace('_', ' ')}: differs between the answers ({values})")
+            values = value.removeprefix(MIXED)
+            sentences.append(f"{name.replace('_', ' ')}: differs between the answers {values}")
         elif name not in declaration:
             sentences.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
         elif declaration[name].unless not in fields and not declaration[name].accepts(value):

@@ -150,7 +150,10 @@ def _without_paths(run: Evaluation) -> Evaluation:
 def _result(run: Evaluation, score: Score) -> Json:
     """Return a score with its interval, its signature and what deviates from the official score."""
     spec, interval = score.spec, score.interval
-    uncertainty: Json = {"num_samples": score.n}
+    uncertainty: Json = {
+        "num_samples": score.n,
+        "standard_error": {"value": interval.standard_error, "method": "jackknife"},
+    }
     if interval.low is not None:
         uncertainty["confidence_interval"] = {
             "lower": interval.low,

@@ -27,6 +27,7 @@ from qabench.io.tables import printable
 from qabench.runs.asked import with_asked_texts, with_edited_answers
 from qabench.runs.plain import values_of
 from qabench.tasks.facts import (
+    ASKED_WITH,
     EVAL_CONFIG,
     EVAL_SPEC,
     GENERATE_CONFIG,
@@ -36,7 +37,6 @@ from qabench.tasks.facts import (
     signed,
 )
 
-ASKED_WITH = "asked_with"  # in the metadata of a task: fields of signatures
 NO_MODEL = "none/none"  # Inspect's name where a solver answers
 MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
 LONGEST = 80  # characters of an argument's text in a signature

@@ -19,7 +19,16 @@ from qabench.benchmarks import Benchmark
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Messages, Question
-from qabench.evaluation.signature import ASKED, IRRELEVANT, VERSION, Field, digest, parse
+from qabench.evaluation.signature import (
+    ASKED,
+    IRRELEVANT,
+    NOT_RECORDED,
+    VERSION,
+    Field,
+    common_value,
+    digest,
+    parse,
+)
 from qabench.tasks.facts import SIGNED, SYSTEM, UNSIGNED, only_special_tokens, tables_of
 
 # The harness's names of generation options -> the names in signatures.
@@ -171,11 +180,9 @@ def _options_of_calls(rows: Sequence[Row]) -> Json:
             values.setdefault(OPTION_NAMES.get(name, name), Counter())[_text(value)] += 1
     facts = {}
     for name, counts in values.items():
-        (value, count), *others = counts.most_common()
-        facts[name] = value
-        if others or count < total:
-            shown = [f"{number} {text}" for text, number in counts.most_common()]
-            facts[name] = f"mixed({', '.join(shown)})"
+        if missing := total - counts.total():
+            counts[NOT_RECORDED] = missing
+        facts[name] = common_value(counts)
     return facts
 
 

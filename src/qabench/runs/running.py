@@ -24,7 +24,6 @@ from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, Sampl
 from inspect_ai.model import GenerateConfig, ModelUsage
 from inspect_ai.solver import SolverSpec
 
-from qabench.adapters.inspect import ASKED_WITH
 from qabench.benchmarks import benchmark
 from qabench.data.rows import without_none
 from qabench.errors import InputError, QabenchError
@@ -51,6 +50,7 @@ from qabench.runs.trust import (
     task_of,
 )
 from qabench.tasks.common import REJECTIONS_TO_STOP, caching_replies, naming_arguments, rejections
+from qabench.tasks.facts import ASKED_WITH
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
 # they are not shown.

@@ -15,6 +15,7 @@ from typing import Any
 from qabench.data.rows import Json
 from qabench.evaluation.signature import digest
 
+ASKED_WITH = "asked_with"  # in the metadata of a task: the fields of signatures that say how it asks
 SIGNED = "signed"  # a deviation, unless the benchmark declares the value official
 SYSTEM = "system"  # signed, as a part of the system that is evaluated
 UNSIGNED = "unsigned"  # changes no reply, or is checked in another way
