@@ -1,7 +1,7 @@
 """Lists the packages; everything else is in pyproject.toml.
 
-The package has four roots, which setuptools cannot search from pyproject.toml. A new benchmark or metric is a new
-folder, found here.
+The package has four roots, which setuptools cannot search from pyproject.toml. A new benchmark or
+metric is a new folder, found here.
 """
 
 import sys
@@ -34,14 +34,16 @@ if __name__ == "__main__":
     from setuptools.command.build_py import build_py
 
     class BuildWithCommit(build_py):
-        """Write the commit of the checkout next to the modules, so that signatures can name the code."""
+        """Write the commit of the checkout next to the modules, so that signatures can name the
+        code.
+        """
 
         def run(self) -> None:
             super().run()
             here = Path(__file__).parent
-            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-                "version"
-            ]
+            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))[
+                "project"
+            ]["version"]
             sys.path.insert(0, str(here / "src"))
             from qabench.io.environment import commit_of
 

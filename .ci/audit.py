@@ -1,7 +1,8 @@
 """Compares the installed packages with a database of known vulnerabilities, by pip-audit.
 
-Exit code 1: a package has a vulnerability that a newer version fixes. Where the database cannot be reached, one line
-says so: a package with known vulnerabilities is looked up first, because pip-audit reports no error then.
+Exit code 1: a package has a vulnerability that a newer version fixes. Where the database cannot be
+reached, one line says so: a package with known vulnerabilities is looked up first, because
+pip-audit reports no error then.
 """
 
 from __future__ import annotations

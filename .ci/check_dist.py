@@ -1,4 +1,6 @@
-"""Checks that wheel and sdist hold every file of the package folders that users need: ``check_dist.py DIST...``."""
+"""Checks that wheel and sdist hold every file of the package folders that users need:
+``check_dist.py DIST...``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def wanted() -> dict[str, str]:
         str(path): f"{package}/{path.relative_to(folder)}"
         for folder, package in FOLDERS.items()
         for path in Path(folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and not path.parts[1].endswith(".egg-info")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not path.parts[1].endswith(".egg-info")
     }
 
 

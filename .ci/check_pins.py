@@ -1,6 +1,8 @@
-"""Compares the files that pip would install for pins of .ci/constraints.txt with the digests in .ci/hashes.txt.
+"""Compares the files that pip would install for pins of .ci/constraints.txt with the digests in
+.ci/hashes.txt.
 
-A file with another digest ends CI. A file without a recorded digest (another platform, a local build) is printed.
+A file with another digest ends CI. A file without a recorded digest (another platform, a local
+build) is printed.
 """
 
 from __future__ import annotations

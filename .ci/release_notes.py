@@ -1,4 +1,6 @@
-"""Prints the section of CHANGELOG.md on a version, for the notes of its release: ``release_notes.py VERSION``."""
+"""Prints the section of CHANGELOG.md on a version, for the notes of its release: ``release_notes.py
+VERSION``.
+"""
 
 from __future__ import annotations
 

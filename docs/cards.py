@@ -1,27 +1,34 @@
-"""The generated parts of dataset and metric cards; ``docs/generate.py`` writes them."""
+"""The generated parts of dataset and metric cards, which ``docs/generate.py`` writes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from qabench.adapters.metric import SHARED_ARGUMENTS, MetricModule
 from qabench.benchmarks import benchmark
+from qabench.data.rows import grouped
 from qabench.hub.cards import NO_LICENSE, license_of
 from qabench.loading_scripts import FOLDER as DATASETS
-from qabench.loading_scripts import citation, dataset_table, source_table
+from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
 from qabench.metrics import metric_class
 
 REPOSITORY = "https://github.com/qabench/qabench"
 LANGUAGES = {"en": "English"}
-BEST = 5  # systems per table in the card of a metric
-DERIVED = (".precision", ".recall")  # columns of which a card shows the F-measure alone
+# The card of a metric shows so many systems per table.
+BEST_SYSTEMS = 5
+# Cards show the F-measure alone.
+DERIVED = (".precision", ".recall")
+# An argument in a docstring, whose further lines are indented.
+SHARED_ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n     .*)*)", re.MULTILINE)
 
 CREATIVE_COMMONS = "https://creativecommons.org/licenses"
-# The Hub's identifier of a license -> its name, and the URL of its terms.
+# By the Hub's identifier of a license, its name and the URL of its terms.
 LICENSES = {
     "cc-by-sa-4.0": ("CC BY-SA 4.0", f"{CREATIVE_COMMONS}/by-sa/4.0/"),
     "cc-by-nc-sa-4.0": ("CC BY-NC-SA 4.0", f"{CREATIVE_COMMONS}/by-nc-sa/4.0/"),
@@ -30,51 +37,61 @@ LICENSES = {
 
 
 def dataset_parts(name: str) -> dict[str, Callable[..., str]]:
-    """Name of a part -> the function that writes it, for the card of a dataset."""
+    """Return the functions that write the parts of a dataset's card, by name of the part."""
     return {
         "details": partial(_details, name),
         "sources": partial(_sources, name),
         "results": partial(results, name),
-        "citation": lambda: _code("bibtex", citation(name)),
+        "citation": lambda: _code("bibtex", dataset_table(name).citation),
     }
 
 
 def metric_parts(name: str) -> dict[str, Callable[..., str]]:
-    """The same for the card of a metric."""
+    """Return the functions that write the parts of a metric's card, by name of the part."""
     kind = metric_class(name)
+
+    def citation() -> str:
+        entries = (dataset_table(kind.BENCHMARK).citation, kind.CITATION)
+        return _code("bibtex", "\n\n".join(entry.strip() for entry in entries))
+
     return {
-        "values": lambda *metrics: results(kind.BENCHMARK, *metrics, best=BEST),
+        "values": lambda *metrics: results(kind.BENCHMARK, *metrics, best=BEST_SYSTEMS),
+        "shared-arguments": _shared_arguments,
         "examples": lambda: _code("pycon", _examples(kind.INPUTS)),
-        "citation": lambda: _code(
-            "bibtex", f"{citation(kind.BENCHMARK).strip()}\n\n{kind.CITATION.strip()}"
-        ),
+        "citation": citation,
         "references": lambda: _references(name, kind.BENCHMARK, kind.URLS),
     }
 
 
 def results(name: str, *metrics: str, best: int | None = None) -> str:
-    """Published results of a benchmark: one table per config and setting, the best system first.
+    """Return tables of a benchmark's published results, one per config and setting.
+
+    The best system is first.
 
     Args:
         name: the benchmark.
-        *metrics: names of its metrics, one column each; all with published values by default, but ``DERIVED``.
-        best: the number of systems that are shown; None for all.
+        *metrics: names of its metrics, one column each. By default all with published values, but
+            ``DERIVED``.
+        best: the number of systems that are shown. None for all.
     """
-    of = benchmark(name)
-    scores = [score for score in of.published() if not score.metric.endswith(DERIVED)]
-    shown = list(
-        dict.fromkeys(score.metric for score in scores if not metrics or score.metric in metrics)
-    )
+    scored = benchmark(name)
+    scores = []
+    # A dict as an ordered set.
+    with_values: dict[str, None] = {}
+    for score in scored.numbers().published():
+        if not score.metric.endswith(DERIVED):
+            scores.append(score)
+            with_values[score.metric] = None
+    shown = [metric for metric in with_values if not metrics or metric in metrics]
     if not shown:
         return (
             "No values are included: the authors' results are in their paper, and this project has no "
             "machine-readable copy of them."
         )
-    tables = [
-        _results_table(of.score_spec, group, shown, title, best)
-        for title, group in _groups(scores, shown[0])
-        if _any_of(group, shown)
-    ]
+    tables = []
+    for title, group in _groups(scores, shown[0]):
+        if any(score.metric in shown for score in group):
+            tables.append(_results_table(scored.score_spec, group, shown, title, best))
     return "\n\n".join([*tables, _source(name)])
 
 
@@ -83,22 +100,21 @@ def _groups(
 ) -> Iterator[tuple[str, list[PublishedScore]]]:
     """Yield the scores of each table with its title.
 
-    Systems are ranked by one score. If judges gave it, each judge has a table of its own.
+    Systems are ranked by one score. Verdicts of different judges cannot be ranked together, so each
+    judge has a table.
     """
-    keys = dict.fromkeys((score.config, score.setting) for score in scores)
-    for config, setting in keys:
-        title = f"Config `{config}`" + (f", {setting}" if setting else "")
-        table = [score for score in scores if (score.config, score.setting) == (config, setting)]
-        judges = sorted({score.judge for score in table if score.metric == ranked_by and score.judge})
+    tables = grouped(((score.config, score.setting), score) for score in scores)
+    for (config, setting), table in tables.items():
+        title = f"Config `{config}`"
+        if setting:
+            title += f", {setting}"
+        ranked = [score for score in table if score.metric == ranked_by]
+        judges = sorted({score.judge for score in ranked if score.judge})
         if not judges:
             yield title, table
         for judge in judges:
             of_judge = [score for score in table if score.judge == judge]
             yield f"{title}, judged by `{judge}`", of_judge
-
-
-def _any_of(scores: Sequence[PublishedScore], metrics: Sequence[str]) -> bool:
-    return any(one.metric in metrics for one in scores)
 
 
 def _results_table(
@@ -109,34 +125,32 @@ def _results_table(
     best: int | None,
 ) -> str:
     systems: dict[str, dict[str, float]] = {}
-    for one in scores:
-        systems.setdefault(one.system, {})[one.metric] = one.value
+    judges = {}
+    for score in scores:
+        systems.setdefault(score.system, {})[score.metric] = score.value
+        # A table that is ranked by a judge's score names the judge in its title.
+        if score.judge and score.metric in metrics[1:]:
+            judges[score.system] = f"`{score.judge}`"
     first = metrics[0]
-    # The table of a judge says whose it is in the title.
-    judges = {
-        score.system: f"`{score.judge}`"
-        for score in scores
-        if score.judge and score.metric in metrics[1:]
-    }
     order = sorted(systems, key=lambda system: -systems[system].get(first, float("-inf")))
-    lines = [
-        "| system | "
-        + " | ".join([metric(name).title for name in metrics] + ["judge"] * bool(judges))
-        + " |",
-        "|---|" + "--:|" * len(metrics) + "---|" * bool(judges),
-        *(
-            f"| {system} | "
-            + " | ".join(
-                [_value(systems[system].get(name)) for name in metrics]
-                + [judges.get(system, "")] * bool(judges)
-            )
-            + " |"
-            for system in order[:best]
-        ),
-    ]
+    header = ["system", *(metric(name).title for name in metrics)]
+    alignment = "|---|" + "--:|" * len(metrics)
+    if judges:
+        header.append("judge")
+        alignment += "---|"
+    lines = [_row(header), alignment]
+    for system in order[:best]:
+        cells = [system, *(_value(systems[system].get(name)) for name in metrics)]
+        if judges:
+            cells.append(judges.get(system, ""))
+        lines.append(_row(cells))
     if best is not None and best < len(order):
         title += f", the best {best} of {len(order)} systems"
     return f"{title}:\n\n" + "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _value(value: float | None) -> str:
@@ -145,7 +159,8 @@ def _value(value: float | None) -> str:
 
 def _source(name: str) -> str:
     dataset = f"Config `{LEADERBOARD}` of `qabench/{name}`"
-    if dataset_table(name).restriction:  # never on the Hub
+    if dataset_table(name).restriction:
+        # The dataset is never on the Hub.
         dataset = f'`qabench.load_dataset("{name}", "{LEADERBOARD}")`'
     return f"Published by the authors; scores are fractions. {dataset} has all digits and the source of each value."
 
@@ -157,7 +172,7 @@ def _details(name: str) -> str:
     languages = ", ".join(LANGUAGES.get(code, code) for code in data["language"])
     return "\n".join(
         [
-            f"- **Curated by:** {_authors(citation(name))}",
+            f"- **Curated by:** {_authors(dataset_table(name).citation)}",
             "- **Shared by:** the qabench project, which converts the authors' files and changes no text",
             f"- **Language(s) (NLP):** {languages}",
             f"- **License:** {_license(name, data)}",
@@ -173,17 +188,32 @@ def _license(name: str, data: dict[str, Any]) -> str:
 
 
 def _sources(name: str) -> str:
-    repositories = dict.fromkeys(file.repo for file in source_table(name).values())
+    repositories = dict.fromkeys(file.repo for file in dataset_table(name).sources.values())
     lines = [f"- **Repository:** <https://github.com/{repository}>" for repository in repositories]
-    if paper := re.search(r"https://arxiv\.org/\S+?(?=})", citation(name)):
+    if paper := re.search(r"https://arxiv\.org/\S+?(?=})", dataset_table(name).citation):
         lines.append(f"- **Paper:** <{paper[0]}>")
+    return "\n".join(lines)
+
+
+def _shared_arguments() -> str:
+    """Return the table of the arguments that all metrics have, from their common docstring."""
+    parameters = signature(MetricModule._compute).parameters
+    lines = ["| argument of every metric | default | meaning |", "|---|---|---|"]
+    for name, meaning in SHARED_ARGUMENT.findall(SHARED_ARGUMENTS):
+        text = re.sub(r'("\w+")', r"`\1`", " ".join(meaning.split()).rstrip("."))
+        default = str(parameters[name].default)
+        if isinstance(parameters[name].default, str):
+            default = f'"{default}"'
+        lines.append(_row([f"`{name}`", f"`{default}`", text]))
     return "\n".join(lines)
 
 
 def _references(metric: str, name: str, urls: Sequence[str]) -> str:
     lines = [f"- <{url}>" for url in urls]
     if dataset_table(name).restriction:
-        dataset = f'`qabench.load_dataset("{name}")` (not on the Hub: its license does not allow it)'
+        dataset = (
+            f'`qabench.load_dataset("{name}")` (not on the Hub: its license does not allow it)'
+        )
     else:
         dataset = f"`qabench/{name}`"
     lines.append(f"- Dataset: {dataset}")
@@ -198,8 +228,9 @@ def _authors(entry: str) -> str:
 
 
 def _examples(documentation: str) -> str:
-    """The doctest of a metric, without its indentation."""
-    lines = documentation.partition("Examples:\n")[2].rstrip().splitlines()
+    """Return the doctest of a metric, without its indentation."""
+    _, _, examples = documentation.partition("Examples:\n")
+    lines = examples.rstrip().splitlines()
     return "\n".join(line.removeprefix("    ") for line in lines) + "\n"
 
 
@@ -208,6 +239,6 @@ def _code(language: str, text: str) -> str:
 
 
 def card_parts(card: Path) -> dict[str, Callable[..., str]]:
-    """The parts of the card of a dataset or of a metric, by its folder."""
+    """Return the parts of the card of a dataset or of a metric, by its folder."""
     parts = dataset_parts if card.parents[1].name == "loading_scripts" else metric_parts
     return parts(card.parent.name)

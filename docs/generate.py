@@ -1,16 +1,20 @@
-"""Writes the generated parts of cards and pages: ``python docs/generate.py [--check] [FILE ...]``.
+"""Write the generated parts of cards and pages: ``python docs/generate.py [--check] [FILE ...]``.
 
-A generated part is what is between the lines ``<!-- generated: NAME ARGUMENT ... -->`` and ``<!-- end -->``. In a page
-of the site, the part ``output`` is what the code block before it prints: all code of the page is run, with a scripted
-model. With ``--check`` nothing is written, and the exit code is 1 if a file is not current. Parts whose source files
-are not available (set QABENCH_MIRROR) stay as they are.
+A generated part is what is between the lines ``<!-- generated: NAME ARGUMENT ... -->`` and ``<!--
+end -->``. In a page of the site, the part ``output`` is what the code block before it prints: all
+code of the page is run, with a scripted model. With ``--check`` nothing is written, and the exit
+code is 1 if a file is not current. Parts whose source files are not available (set QABENCH_MIRROR)
+stay as they are.
 
-With ``--metadata``, the given cards of datasets get the ``configs`` and ``dataset_info`` of ``qabench build``.
+With ``--metadata``, the given cards of datasets get the ``configs`` and ``dataset_info`` of
+``qabench build``.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
+import pkgutil
 import re
 import sys
 import tempfile
@@ -22,24 +26,28 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 import yaml
 from cards import card_parts
 from code_blocks import BLOCK, run_blocks, scripted_model
+from datasets import Features
 from huggingface_hub import metadata_load
 
+from qabench.adapters.inspect_ai.facts import TABLES
 from qabench.errors import SourceError
+from qabench.evaluation.harness_fields import SIGNED, SYSTEM, UNSIGNED
 from qabench.hub.build import build
 from qabench.hub.cards import ABOUT
 from qabench.loading_scripts import dataset_table
 from qabench.runs.lm_eval_facts import TABLES as LM_EVAL_TABLES
-from qabench.tasks.facts import SIGNED, SYSTEM, TABLES, UNSIGNED
 
 ROOT = Path(__file__).parents[1]
 CARDS = sorted([*ROOT.glob("loading_scripts/*/README.md"), *ROOT.glob("metrics/*/README.md")])
 SIGNATURES = ROOT / "docs/reference/signatures.md"
+PYTHON = ROOT / "docs/reference/python.md"
 PAGES = sorted(
     path
     for path in (ROOT / "docs").rglob("*.md")
-    if path == SIGNATURES or BLOCK.search(path.read_text(encoding="utf-8"))
+    if path in (SIGNATURES, PYTHON) or BLOCK.search(path.read_text(encoding="utf-8"))
 )
 OUTPUT = "output"
+MAX_LINE = 124  # as in hooks.py: characters of a line on a laptop
 IN_SIGNATURES = {SIGNED: "yes, official values only", SYSTEM: "yes, any value", UNSIGNED: "no"}
 # What differs between machines and moments.
 UNSTEADY = {
@@ -47,43 +55,50 @@ UNSTEADY = {
     r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\S*?_": "DATE_",
     r"_[0-9A-Za-z]{22}\.eval": "_ID.eval",
     r"\b\d+(\.\d+)? (s|seconds|ms)\b": "N s",
+    r"(?<=qabench:)([\d.]+)\+[\w.]+": r"\1",  # the commit of a checkout
 }
-VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+")  # a digest has the version, too
+# A digest depends on the version, too.
+VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+")
+# What the site documents here: an object, or members of a module.
+DOCUMENTED = re.compile(r"^::: (\S+)(?:\n    options:\n      members: \[(.*)\])?", re.MULTILINE)
 PART = re.compile(r"(?<=<!-- generated: )([^\n]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
 def generated(text: str, parts: Mapping[str, Callable[..., str]]) -> str:
-    """The text with its generated parts written anew.
+    """Return the text with its generated parts written anew.
 
     Args:
         text: a card or page.
-        parts: name of a part -> a function of the part's arguments that writes it.
+        parts: by name of a part, a function of the part's arguments that writes it.
     """
 
-    def written(found: re.Match[str]) -> str:
-        name, *arguments = found[1].split()
+    def written(part: re.Match[str]) -> str:
+        name, *arguments = part[1].split()
         if name not in parts:
-            return found[0]
+            return part[0]
         try:
-            return f"{found[1]}{found[2]}\n{parts[name](*arguments)}\n\n"
-        except SourceError:  # the files are not on this machine
-            return found[0]
+            return f"{part[1]}{part[2]}\n{parts[name](*arguments)}\n\n"
+        except SourceError:
+            # The files are not on this machine.
+            return part[0]
 
     return PART.sub(written, text)
 
 
 def current(path: Path) -> str:
-    """A card or page as it should be."""
+    """Return a card or page as it should be."""
     text = path.read_text(encoding="utf-8")
     if path in CARDS:
         return generated(text, card_parts(path))
-    return page_with_outputs(generated(text, {"facts": facts}), outputs_of(text))
+    parts = {"facts": facts, "results": results_of_card, "names": lambda: names(text)}
+    return page_with_outputs(generated(text, parts), outputs_of(text))
 
 
 def with_metadata(path: Path) -> str:
-    """A dataset's card with the configs that `qabench build` writes; a config without data stays as it is.
+    """Return a dataset's card with the configs that `qabench build` writes.
 
-    They are the end of the metadata. The sizes of files are left out, which depend on the versions of libraries.
+    They are the end of the metadata. A config without data stays as it is. The sizes of files are
+    left out, which depend on the versions of libraries.
     """
     text = path.read_text(encoding="utf-8")
     old = metadata_load(path) or {}
@@ -92,22 +107,31 @@ def with_metadata(path: Path) -> str:
         new = metadata_load(built.path / "README.md") or {}
     parts = {}
     for key in ("configs", "dataset_info"):
-        entries = [*old.get(key, []), *(new[key] if isinstance(new[key], list) else [new[key]])]
-        parts[key] = list({entry["config_name"]: entry for entry in entries}.values())
-    for config in parts["configs"]:  # a build without the data of the default config has another one
+        by_name = {entry["config_name"]: entry for entry in old.get(key, [])}
+        new_entries = new[key] if isinstance(new[key], list) else [new[key]]
+        by_name |= {entry["config_name"]: entry for entry in new_entries}
+        parts[key] = list(by_name.values())
+    for config in parts["configs"]:
+        # A build without the data of the default config has another one.
         config.pop("default", None)
         if config["config_name"] == dataset_table(path.parent.name).default:
             config["default"] = True
     for info in parts["dataset_info"]:
-        for key in ("download_size", "dataset_size", *ABOUT):  # the card has its own text
+        # The card has its own text about the dataset.
+        for key in ("download_size", "dataset_size", *ABOUT):
             info.pop(key, None)
+        # nor has it the descriptions of the fields: its tables have them
+        info["features"] = Features._from_yaml_list(info["features"])._to_yaml_list()
     _, front, body = text.split("---\n", 2)
     first = re.split(r"^(?:configs|dataset_info):", front, maxsplit=1, flags=re.MULTILINE)[0]
     return f"---\n{first}{yaml.safe_dump(parts, sort_keys=False)}---\n{body}"
 
 
 def facts() -> str:
-    """The tables of what each field of Inspect's log and each argument of a provider means for signatures."""
+    """Return tables of what the fields of harnesses mean for signatures.
+
+    The fields are those of Inspect's log and of lm-evaluation-harness, and arguments of providers.
+    """
     lines = []
     for name, (title, table) in {**TABLES, **LM_EVAL_TABLES}.items():
         is_class = name in TABLES and name != "MODEL_ARGS"
@@ -122,24 +146,45 @@ def facts() -> str:
     return "\n".join(lines).rstrip()
 
 
+def results_of_card(name: str) -> str:
+    """Return the published results in a dataset's card, which needs no source files."""
+    card = (ROOT / "loading_scripts" / name / "README.md").read_text(encoding="utf-8")
+    return card.partition("<!-- generated: results -->")[2].partition("<!-- end -->")[0].strip()
+
+
+def names(page: str) -> str:
+    """Return a table of the names that a page documents, with the first sentence about each."""
+    lines = ["| name | what it is |", "|---|---|"]
+    for place, members in DOCUMENTED.findall(page):
+        listed = [f"{place}.{member.strip()}" for member in members.split(",") if member.strip()]
+        for name in listed or [place]:
+            about = inspect.getdoc(pkgutil.resolve_name(name)) or ""
+            sentence = " ".join(about.partition("\n\n")[0].split())
+            lines.append(f"| `{name}` | {sentence.replace('``', '`').replace('|', '&#124;')} |")
+    return "\n".join(lines)
+
+
 def outputs_of(page: str) -> list[str]:
-    """What each code block of a page prints in an empty folder, with empty caches and no network."""
+    """Return what each code block of a page prints.
+
+    The blocks run in an empty folder, with empty caches and without network access.
+    """
     with tempfile.TemporaryDirectory() as folder, scripted_model() as url:
         offline = {
             "HF_HUB_OFFLINE": "1",
             "QABENCH_OFFLINE": "1",
             "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+            "COLUMNS": str(MAX_LINE),
         }
         caches = {"HF_HOME": f"{folder}/huggingface", "QABENCH_CACHE": f"{folder}/cache"}
-        place = Path(folder, "work")
-        place.mkdir()
-        return [
-            steady(text, place) for text in run_blocks(page, place, MODEL_URL=url, **offline, **caches)
-        ]
+        work = Path(folder, "work")
+        work.mkdir()
+        printed = run_blocks(page, work, MODEL_URL=url, **offline, **caches)
+        return [steady(text, work) for text in printed]
 
 
 def steady(text: str, folder: Path) -> str:
-    """Printed text without paths, ports, dates and durations."""
+    """Return printed text without paths, ports, dates and durations."""
     text = text.replace(f"{folder}/", "").strip("\n")
     for pattern, instead in UNSTEADY.items():
         text = re.sub(pattern, instead, text)
@@ -147,17 +192,20 @@ def steady(text: str, folder: Path) -> str:
 
 
 def page_with_outputs(page: str, outputs: Sequence[str]) -> str:
-    """A page with the outputs of its code blocks in its parts ``output``.
+    """Return a page with the outputs of its code blocks in its parts ``output``.
 
-    An output that differs in versions only stays as it is: they change with every installation.
+    An output that differs only in versions stays as it is, because they change with every
+    installation.
     """
 
-    def written(found: re.Match[str]) -> str:
-        if found[1] != OUTPUT:
-            return found[0]
-        number = len(BLOCK.findall(page[: found.start()])) - 1
-        made = f"{found[1]}{found[2]}\n```text\n{outputs[number]}\n```\n\n"
-        return found[0] if _without_versions(made) == _without_versions(found[0]) else made
+    def written(part: re.Match[str]) -> str:
+        if part[1] != OUTPUT:
+            return part[0]
+        number = len(BLOCK.findall(page[: part.start()])) - 1
+        new = f"{part[1]}{part[2]}\n```text\n{outputs[number]}\n```\n\n"
+        if _without_versions(new) == _without_versions(part[0]):
+            return part[0]
+        return new
 
     return PART.sub(written, page)
 
@@ -167,7 +215,7 @@ def _without_versions(text: str) -> str:
 
 
 def main() -> None:
-    """Writes or checks the files."""
+    """Write or check the files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,7 @@
-"""MkDocs hooks: what follows from the code, from notebooks and from the changelog is written while the site is built.
+"""Hooks of MkDocs: parts of pages that are written while the site is built.
 
-A public name without documentation is a warning, which fails a strict build.
+They follow from the code, from notebooks and from the changelog. A public name without
+documentation is a warning, which fails a strict build.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,6 @@ from notebook_pages import page_of
 
 ROOT = Path(__file__).parents[1]
 PUBLIC = ("qabench", "qabench.evaluation", "qabench.retrieval", "qabench.stats", "qabench.text")
-RESULTS = re.compile(r"<!-- results of (\w+) -->")
 REFERENCE = "reference/python/index.html"
 LOG = logging.getLogger("mkdocs.hooks")
 
@@ -37,7 +38,7 @@ GENERATED = {
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """Adds the changelog and the examples as pages."""
+    """Add the changelog and the examples as pages."""
     files.append(
         File.generated(
             config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -52,24 +53,31 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Warns of public names that the reference does not document."""
+    """Warn of public names that the reference does not document."""
     page = (Path(config["site_dir"]) / REFERENCE).read_text(encoding="utf-8")
     for name in undocumented(set(re.findall(r'id="(qabench[\w.]*)"', page))):
         LOG.warning("the public name %s is not documented in docs/reference/python.md", name)
 
 
 def undocumented(anchors: set[str]) -> list[str]:
-    """The functions and classes in ``__all__`` of the modules ``PUBLIC`` that no anchor of the reference leads to."""
-    documented = {id(found) for anchor in anchors if (found := _object(anchor)) is not None}
-    names = [
-        (f"{package}.{name}", package, name) for package in PUBLIC for name in _module(package).__all__
-    ]
-    objects = {full: getattr(_module(package), name) for full, package, name in names}
-    return [full for full, found in objects.items() if callable(found) and id(found) not in documented]
+    """Return the public functions and classes that no anchor of the reference leads to.
+
+    Public names are those in ``__all__`` of the modules ``PUBLIC``.
+    """
+    # By identity: a class can be documented under the name of another module.
+    documented = {id(_object(anchor)) for anchor in anchors}
+    names = []
+    for package in PUBLIC:
+        module = _module(package)
+        for name in module.__all__:
+            public = getattr(module, name)
+            if callable(public) and id(public) not in documented:
+                names.append(f"{package}.{name}")
+    return names
 
 
 def _object(path: str) -> Any:
-    """The object of a dotted path; None if there is none."""
+    """Return the object of a dotted path, or None if it does not exist."""
     package, _, name = path.rpartition(".")
     try:
         return getattr(_module(package), name, None) if package else None
@@ -81,17 +89,40 @@ _module = importlib.import_module
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replaces the markers of ``GENERATED`` in a page."""
+    """Replace the markers of ``GENERATED`` in a page."""
     for marker, write in GENERATED.items():
         if marker in markdown:
             markdown = markdown.replace(marker, write())
-    return RESULTS.sub(lambda found: _results(found[1]), markdown)
+    return markdown
 
 
-def _results(name: str) -> str:
-    """The published results in the card of a dataset: their source files need not be on this machine."""
-    card = (ROOT / "loading_scripts" / name / "README.md").read_text(encoding="utf-8")
-    return card.partition("<!-- generated: results -->")[2].partition("<!-- end -->")[0].strip()
+# A block of code in a page, and a line of it whose words stand in columns.
+CODE = re.compile(r"(<pre[^>]*>(?:<span></span>)?)<code>(.*?)(</code></pre>)", re.DOTALL)
+FULL_LINE = 103  # characters of a line on a laptop. Blocks with longer ones get a smaller font
+MAX_LINE = 124  # characters in the smaller font. Longer lines in columns would be cut
+COLUMNS = re.compile(r"\S {2,}\S|^ *[-=| ]{8,}$|^\|")
+# Code with a comment behind it, which a phone may wrap, or a comment alone.
+COMMENTED = re.compile(r"^#|^ *(?:(?! {2}).)+ {2,}#")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Mark the lines of code blocks that stand in columns: the style sheet wraps only the others."""
+    return CODE.sub(lambda block: block[1] + _with_columns(block[2]) + block[3], html)
+
+
+def _with_columns(code: str) -> str:
+    lines = code.split("\n")
+    longest = 0
+    for number, line in enumerate(lines):
+        text = unescape(re.sub("<[^>]+>", "", line))
+        # The markup of some lines continues in the next one.
+        is_whole = line.count("<span") == line.count("</span>")
+        if is_whole and COLUMNS.search(text):
+            kind = "columns commented" if COMMENTED.search(text) else "columns"
+            lines[number] = f'<span class="{kind}">{line}</span>'
+            longest = max(longest, len(text))
+    start = '<code class="wide">' if longest > FULL_LINE else "<code>"
+    return start + "\n".join(lines)
 
 
 def _commands() -> Iterator[str]:
@@ -107,7 +138,9 @@ def _command(command: Any, name: str, level: int) -> Iterator[str]:
     yield f"```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group) or hasattr(command, "list_commands"):
         for part in command.list_commands(context):
-            yield from _command(command.get_command(context, part), f"{name} {part}", min(level + 1, 4))
+            yield from _command(
+                command.get_command(context, part), f"{name} {part}", min(level + 1, 4)
+            )
 
 
 def _official() -> Iterator[str]:

@@ -10,7 +10,7 @@ import nbformat
 
 
 def page_of(path: Path) -> tuple[str, dict[str, bytes]]:
-    """A notebook as Markdown, and the images in it by file name.
+    """Return a notebook as Markdown, and the images in it by file name.
 
     Args:
         path: a notebook with its outputs.

@@ -1,4 +1,7 @@
-"""Writes the tables of reference/paper-numbers.md: ``python docs/numbers_page.py``, with the data in QABENCH_MIRROR."""
+"""Write the tables of reference/paper-numbers.md: ``python docs/numbers_page.py``.
+
+The data must be in QABENCH_MIRROR.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def _row(title: str, checks: list[Check]) -> str:
     else:
         published, here = f"{len(checks)} numbers", f"{len(checks) - len(different)} equal"
         names = [
-            f"{check.name.removeprefix(title + ': ')} {_shown(check.computed)}" for check in different
+            f"{check.name.removeprefix(title + ': ')} {_shown(check.computed)}"
+            for check in different
         ]
         here += f"; {_different(different)}: {', '.join(names)}" if names else ""
     return f"| {title} | {published} | {here} |"
@@ -38,7 +42,7 @@ def _different(checks: list[Check]) -> str:
 def table(name: str) -> str:
     """Return the statistics that ``qabench reproduce`` compares, one row per table of the paper."""
     groups: dict[str, list[Check]] = defaultdict(list)
-    for check in benchmark(name).reproduce().checks:
+    for check in benchmark(name).numbers().reproduce().checks:
         if check.kind == "statistic":
             groups[check.name.rpartition(": ")[0]].append(check)
     rows = [_row(title, checks) for title, checks in groups.items()]

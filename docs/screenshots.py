@@ -1,7 +1,7 @@
-"""Takes the pictures of the site from a scripted run on the sample: ``python docs/screenshots.py [FOLDER]``.
+"""Take the pictures of the site: ``python docs/screenshots.py [FOLDER]``.
 
-Needs the extra ``report``, playwright and Chromium. The report has the quickstart's three synthetic systems,
-shown as a reader sees it. FOLDER is docs/images by default.
+Needs the extra ``report``, playwright and Chromium. The report has the quickstart's three synthetic
+systems, shown as a reader sees it. FOLDER is docs/images by default.
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ ANSWERS = FOLDER / "fanoutqa" / "sample" / "generations"
 
 
 def report(folder: Path) -> Path:
-    """The report on the answers of three systems to the sample's questions."""
-    runs = [
-        qabench.evaluate_predictions("fanoutqa", "sample", path, scores=["acc"], lemmatizer="simplemma")
-        for path in sorted(ANSWERS.glob("*.jsonl"))
-    ]
+    """Write the report on the answers of three systems to the sample's questions."""
+    runs = []
+    for path in sorted(ANSWERS.glob("*.jsonl")):
+        runs.append(
+            qabench.evaluate_predictions(
+                "fanoutqa", "sample", path, scores=["acc"], lemmatizer="simplemma"
+            )
+        )
     return build_report(runs, folder)
 
 
 def shoot(browser: Any, page_file: Path, images: Path) -> None:
-    """The beginning of the report, and the report with an open question."""
+    """Take a picture of the beginning of the report, and one of an open question."""
     with watched_page(browser, viewport=SIZE, color_scheme="light") as page:
         page.goto(page_file.as_uri())
         page.locator("html.ready").wait_for(state="attached")
@@ -45,7 +48,7 @@ def shoot(browser: Any, page_file: Path, images: Path) -> None:
 
 
 def main() -> None:
-    """Writes the pictures."""
+    """Write the pictures."""
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     images.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:

@@ -1,4 +1,6 @@
-"""Runs every example and writes it as a notebook with its outputs: ``python examples/build.py [NAME...]``."""
+"""Runs every example and writes it as a notebook with its outputs: ``python examples/build.py
+[NAME...]``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name != Path(__fi
 
 
 def built(script: Path) -> nbformat.NotebookNode:
-    """The example as a notebook, executed in an empty folder. Raises nbclient's CellExecutionError if a cell fails."""
+    """The example as a notebook, executed in an empty folder. Raises nbclient's CellExecutionError
+    if a cell fails.
+    """
     notebook = jupytext.read(script)
     environment = os.environ | {
         "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # FELM: how good is an evaluator of factuality?
 #
-# An evaluator names the segments of a response that contain errors. Here a keyword rule plays the evaluator.
+# An evaluator names the segments of a response that contain errors. Here a keyword rule plays the
+# evaluator.
 
 # %%
 import qabench
@@ -17,19 +18,21 @@ list(zip(row["segmented_response"], row["labels"], strict=True))
 
 
 def reply(row):
-    wrong = [i for i, text in enumerate(row["segmented_response"], 1) if any(c.isdigit() for c in text)]
+    wrong = [
+        i for i, text in enumerate(row["segmented_response"], 1) if any(c.isdigit() for c in text)
+    ]
     return f"Answer: {', '.join(map(str, wrong))}" if wrong else "ALL_CORRECT"
 
 
 predictions = [{"id": row["index"], "reply": reply(row)} for row in sample]
-predictions[0]["reply"] = (
-    "I cannot say."  # unreadable: counts as "all segments correct", as in the authors' script
-)
+# unreadable: counts as "all segments correct", as in the authors' script
+predictions[0]["reply"] = "I cannot say."
 evaluation = qabench.evaluate_predictions("felm", "sample", predictions)
 evaluation
 
 # %% [markdown]
-# By domain, with the number of segments; a domain without an F1, such as one without errors, is left out:
+# By domain, with the number of segments; a domain without an F1, such as one without errors, is
+# left out:
 
 # %%
 for domain, scores in evaluation.scores_by_group("domain").items():

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Fine-tuning on ExpertQA's long-form questions
 #
-# The recipe in `recipes/expertqa_lfqa` trains, answers and scores. Here it does so with a tiny random model on a CPU
-# and 24 invented questions, to show the steps and their outputs; the scores mean nothing. With a real model the
-# commands are the same, without the options that make the run small:
+# The recipe in `recipes/expertqa_lfqa` trains, answers and scores. Here it does so with a tiny
+# random model on a CPU and 24 invented questions, to show the steps and their outputs; the scores
+# mean nothing. With a real model the commands are the same, without the options that make the run
+# small:
 #
 # ```text
 # python train.py --config configs/qwen_lora.yaml

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Retrieval over the columns of a dataset
 #
-# BM25 with the scores of `rank_bm25`, bit for bit, and fastbook's scores: were *all* parts of an answer retrieved?
+# BM25 with the scores of `rank_bm25`, bit for bit, and fastbook's scores: were *all* parts of an
+# answer retrieved?
 
 # %%
 import matplotlib.pyplot as plt
@@ -29,12 +30,15 @@ scores, rows = sample.get_nearest_examples("question", "density of planets", k=1
 rows["question"]
 
 # %% [markdown]
-# fastbook's sample: paragraphs of two short chapters as passages, and a question's own words as the query.
+# fastbook's sample: paragraphs of two short chapters as passages, and a question's own words as the
+# query.
 
 # %%
 questions = qabench.load_dataset("fastbook", "sample", split="test")
 corpus = qabench.load_dataset("fastbook", "sample_corpus", split="corpus")
-passages = {row["chapter"]: [part for part in row["text"].split("\n") if part.strip()] for row in corpus}
+passages = {
+    row["chapter"]: [part for part in row["text"].split("\n") if part.strip()] for row in corpus
+}
 indexes = {chapter: BM25Index(parts) for chapter, parts in passages.items()}
 
 
@@ -53,7 +57,10 @@ figure, axes = plt.subplots(figsize=(6, 3))
 for stem, marker in (("mrr", "o"), ("recall", "s")):
     cutoffs = [1, 2, 3, 5, 10]
     axes.plot(
-        cutoffs, [scores[f"{stem}@{k}"].interval.mean for k in cutoffs], marker=marker, label=f"{stem}@k"
+        cutoffs,
+        [scores[f"{stem}@{k}"].interval.mean for k in cutoffs],
+        marker=marker,
+        label=f"{stem}@k",
     )
 axes.set_xlabel("k")
 axes.set_ylim(0, 1)

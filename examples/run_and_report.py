@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Run a model and write a report
 #
-# A scripted server takes the place of a model: it runs on this machine, speaks OpenAI's protocol, and knows one answer.
+# A scripted server takes the place of a model: it runs on this machine, speaks OpenAI's protocol,
+# and knows one answer.
 
 # %%
 import json
@@ -21,7 +22,10 @@ class Model(BaseHTTPRequestHandler):
             "choices": [
                 {
                     "index": 0,
-                    "message": {"role": "assistant", "content": "Jupiter 1.326, Saturn 0.687 and Mars"},
+                    "message": {
+                        "role": "assistant",
+                        "content": "Jupiter 1.326, Saturn 0.687 and Mars",
+                    },
                     "finish_reason": "stop",
                 }
             ],

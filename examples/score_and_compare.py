@@ -10,13 +10,14 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import qabench
-from qabench.answers import loads, text_of
+from qabench.data.answers import loads, text_of
 
 sample = qabench.load_dataset("fanoutqa", "sample", split="validation")
 sample[0]["question"], loads(sample[0]["answer"])
 
 # %% [markdown]
-# Two synthetic systems: one answers every second question correctly, the other writes half of each reference.
+# Two synthetic systems: one answers every second question correctly, the other writes half of each
+# reference.
 
 # %%
 folder = Path("predictions")
@@ -33,9 +34,9 @@ write("every-second", [text if i % 2 else "I do not know." for i, text in enumer
 write("first-half", [text[: len(text) // 2] for text in references])
 
 # %% [markdown]
-# Score them. An `Evaluation` has one record per question, with the numbers that the scores are computed from. It shows
-# itself as a table of scores, with what distinguishes them from the official ones: here also the lemmatizer, because
-# official accuracy needs spaCy's model.
+# Score them. An `Evaluation` has one record per question, with the numbers that the scores are
+# computed from. It shows itself as a table of scores, with what distinguishes them from the
+# official ones: here also the lemmatizer, because official accuracy needs spaCy's model.
 
 # %%
 systems = {

@@ -3,48 +3,76 @@
 A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the
 files of each config and split), the builder ``NAME.py``, the dataset card ``README.md`` and a
 sample. A benchmark outside of this package has the same files in one folder with its code. If its
-rows are on the Hub, the attribute ``data`` of its class replaces the tables. This module finds the
-folders, reads the tables, and does not import ``datasets``.
+rows are on the Hub, the attribute ``data`` of its class replaces the tables. This module reads the
+tables, and does not import ``datasets``.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import os
-import re
-import stat
-import sys
-import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 from qabench.data.pinned import HubDataset, SourceFile, load_table
 from qabench.data.rows import read_json
 from qabench.data.sources import local_path
 from qabench.errors import InputError, check_name, unknown_name, unreadable
-from qabench.io.tables import printable
+from qabench.loading_scripts.folders import (
+    ENTRY_POINTS,
+    FOLDER,
+    PATH_VARIABLE,
+    TABLE,
+    benchmark_names,
+    custom_folders,
+    folder_of,
+    shipped_names,
+)
 
-FOLDER = Path(__file__).parent
-TABLE = "configs.json"
-PATH_VARIABLE = "QABENCH_PATH"
-ENTRY_POINTS = "qabench.benchmarks"
-LEADERBOARD = "leaderboard"  # the name of a config with published scores
-# the prefix of a file that is in the benchmark's folder here, not in the upstream repository
+__all__ = [
+    "ENTRY_POINTS",
+    "FEATURES",
+    "FOLDER",
+    "JSON",
+    "LEADERBOARD",
+    "PATH_VARIABLE",
+    "SHIPPED",
+    "TABLE",
+    "Config",
+    "DatasetTable",
+    "benchmark_names",
+    "custom_digest",
+    "custom_folders",
+    "dataset_table",
+    "folder_of",
+    "pinned_digests",
+    "shipped_names",
+    "take_declarations_from",
+    "usable_names",
+]
+
+FEATURES = "features.json"
+# The type of a column of JSON text in ``features.json``.
+JSON = "json"
+# The name of a config with published scores.
+LEADERBOARD = "leaderboard"
+# The prefix of a file that is in the benchmark's folder here, not in the upstream repository.
 SHIPPED = "./"
-HUB_CONFIG = "questions"  # the config of a benchmark whose rows are on the Hub
-_INSTANCE = re.compile(rb"^BENCHMARK\b", re.MULTILINE)
-MAX_CODE = 10_000_000  # bytes of a module that are searched for ``BENCHMARK``
+# The name of the only config of a benchmark whose rows are on the Hub.
+HUB_CONFIG = "questions"
+
+
+DeclarationReader = Callable[[str, Path], tuple[str, HubDataset | None]]
+# One reader, or none before ``qabench.benchmarks`` is imported. This package cannot import it: the
+# benchmarks read their data with this package.
+_readers: list[DeclarationReader] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One configuration of a benchmark: its splits, each with its files."""
+    """One config of a benchmark: its splits, each with its files."""
 
     name: str
     description: str
@@ -52,114 +80,152 @@ class Config:
 
     @property
     def files(self) -> list[str]:
-        """Return the upstream files of all splits, in order, without duplicates, or none if they ship with qabench."""
-        paths = (path for files in self.splits.values() for path in files)
-        return list(dict.fromkeys(path for path in paths if not path.startswith(SHIPPED)))
+        """Return the upstream files of all splits, in order, without duplicates."""
+        files: list[str] = []
+        for paths in self.splits.values():
+            for path in paths:
+                if not path.startswith(SHIPPED) and path not in files:
+                    files.append(path)
+        return files
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DatasetTable:
-    """The content of a benchmark's ``configs.json``: its title, its default config and its configs by name.
+    """The data of a benchmark: its configs and their files, from the tables in its folder.
 
-    ``restriction`` says why rows of the upstream files must not be published. None if they may be.
+    Attributes:
+        name: the benchmark's name.
+        folder: where its tables, card and shipped data are.
+        title: the name for readers, such as "FanOutQA".
+        default: the name of the default config.
+        configs: the configs by name.
+        restriction: why rows of the upstream files must not be published, or None if they may be.
+        data: where the rows are on the Hub, or None if there are files.
     """
 
     name: str
+    folder: Path
     title: str
     default: str
     configs: dict[str, Config]
     restriction: str | None = None
+    data: HubDataset | None = None
 
     def config(self, name: str | None) -> Config:
         """Return the config of that name, or the default one.
 
-        Raises InputError that lists the allowed names.
+        Raises:
+            InputError: an unknown name. It lists the allowed ones.
         """
         name = name or self.default
         check_name(f"{self.name} has no config", name, self.configs)
         return self.configs[name]
 
+    @functools.cached_property
+    def sources(self) -> dict[str, SourceFile]:
+        """The upstream files by path. Empty if all files are shipped."""
+        if self.data:
+            file = self.data.file(self.name)
+            return {file.path: file}
+        path = self.folder / "sources.json"
+        return load_table(path, self.name) if path.is_file() else {}
 
-def custom_folders() -> dict[str, Path]:
-    """Return the folders of benchmarks outside of this package, by name. Imports none of them.
+    @property
+    def json_columns(self) -> list[str]:
+        """Return the columns of the default config that are JSON text written by ``dumps``."""
+        path = self.folder / FEATURES
+        if not path.is_file():
+            return []
+        columns = read_json(path)[self.default]
+        return [name for name, kind in columns.items() if kind == JSON]
 
-    These are the folders ``DIR/NAME`` whose ``__init__.py`` defines ``BENCHMARK``, for each DIR in
-    ``QABENCH_PATH``, and the packages with an entry point of the group ``qabench.benchmarks``. The
-    names of this package's benchmarks cannot be replaced.
+    @property
+    def citation(self) -> str:
+        """How to cite the benchmark, in BibTeX, or "" if it does not say."""
+        path = self.folder / "citation.bib"
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+    def open_path(self, path: str) -> Path:
+        """Return a verified local path of a file of ``configs.json``.
+
+        Raises:
+            SourceError: an upstream file is not available, or is not the pinned one.
+        """
+        if path.startswith(SHIPPED):
+            return self.folder / path
+        return local_path(self._source(path))
+
+    def file_digest(self, path: str) -> str:
+        """Return twelve hex digits of the digest of a file's pinned content, for signatures."""
+        if not path.startswith(SHIPPED):
+            # Upstream files have a pinned digest, so that a signature needs no file.
+            source = self._source(path)
+            if pinned := source.sha256 or source.git_blob_sha1:
+                return pinned[:12]
+        return custom_digest(self.open_path(path))
+
+    def _source(self, path: str) -> SourceFile:
+        """Return an upstream file. Raises InputError, which names the most similar path."""
+        if path not in self.sources:
+            allowed = "the paths in its sources.json, or ./ and a file beside it"
+            raise unknown_name(f"{self.name} has no source file", path, self.sources, allowed)
+        return self.sources[path]
+
+
+def dataset_table(name: str) -> DatasetTable:
+    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa".
+
+    Raises:
+        InputError: an unknown name. It lists all benchmarks.
     """
-    return _custom_folders(os.environ.get(PATH_VARIABLE, ""))
+    return _dataset_table(name.removeprefix("qabench/"), folder_of(name))
 
 
 @functools.cache
-def _custom_folders(path: str) -> dict[str, Path]:
-    folders = {}
-    for entry_point in entry_points(group=ENTRY_POINTS):
-        if folder := _package_folder(entry_point):
-            folders[entry_point.name] = folder
-    for directory in filter(None, path.split(os.pathsep)):
-        for folder in _benchmarks_in(Path(directory).absolute()):
-            folders[folder.name] = folder
-    return {name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()}
+def _dataset_table(name: str, folder: Path) -> DatasetTable:
+    path = folder / TABLE
+    if not path.is_file():
+        title, data = _declared(name, folder)
+        if data:
+            about = f"the split {data.split} of {data.path} on the Hub"
+            config = Config(HUB_CONFIG, about, {data.split: (data.file(name).path,)})
+            configs = {HUB_CONFIG: config}
+            return DatasetTable(name, folder, title, HUB_CONFIG, configs, data=data)
+    table = read_json(path)
+    configs = {}
+    for config_name, row in table["configs"].items():
+        configs[config_name] = Config(config_name, row["description"], row["splits"])
+    default = table["default"]
+    check_name(f"{path}: the default config is", default, configs)
+    return DatasetTable(name, folder, table["title"], default, configs, table.get("restriction"))
 
 
-def _package_folder(entry_point: EntryPoint) -> Path | None:
-    """Return the folder of an entry point's package, or None if there is none."""
-    top, *submodules = entry_point.value.partition(":")[0].strip().split(".")
-    try:
-        spec = find_spec(top)  # ``find_spec`` of a submodule would import the packages above it
-    except Exception:  # import hooks of other packages may raise anything
-        return None
-    locations = (spec and spec.submodule_search_locations) or ()
-    folders = [Path(location, *submodules) for location in locations]
-    return next(filter(os.path.isdir, folders), None)
+def take_declarations_from(reader: DeclarationReader) -> None:
+    """Let ``reader`` return the title and the Hub dataset of a benchmark without tables.
+
+    These are attributes of its class. Importing that class is the work of ``qabench.benchmarks``.
+    """
+    _readers[:] = [reader]
 
 
-def _benchmarks_in(directory: Path) -> Iterator[Path]:
-    """Yield the folders of a directory that are benchmarks, also those whose code cannot be read."""
-    try:
-        folders = sorted(filter(os.path.isdir, directory.iterdir()))
-    except OSError:  # not a directory, or no permission
-        return
-    for folder in folders:
-        try:
-            text = _code(folder / "__init__.py")
-        except FileNotFoundError:
-            continue
-        except OSError:  # importing it says why
-            yield folder
-        else:
-            if _INSTANCE.search(text):
-                yield folder
-
-
-def _code(file: Path) -> bytes:
-    """Return the text of a module. Raises OSError for anything but a regular file: a fifo would wait for a writer."""
-    if not stat.S_ISREG(file.stat().st_mode):
-        raise OSError(f"{file} is not a regular file")
-    with file.open("rb") as opened:
-        return opened.read(MAX_CODE)
-
-
-def shipped_names() -> list[str]:
-    """Return the names of the benchmarks of this package, sorted."""
-    return sorted(path.parent.name for path in FOLDER.glob(f"*/{TABLE}"))
-
-
-def benchmark_names() -> list[str]:
-    """Return the names of all benchmarks, sorted."""
-    return sorted([*shipped_names(), *custom_folders()])
+def _declared(name: str, folder: Path) -> tuple[str, HubDataset | None]:
+    if not _readers:
+        raise InputError(
+            f"the benchmark {name} in {folder} has no {TABLE}, and its class is not known yet: "
+            "import qabench.benchmarks first"
+        )
+    return _readers[0](name, folder)
 
 
 def usable_names() -> list[str]:
-    """Return the names of all benchmarks whose tables can be read, sorted. Warns about each of the others.
+    """Return the names of all benchmarks whose tables can be read, sorted.
 
-    For commands that work on all benchmarks unless some are named.
+    Warns about each of the others. For commands that work on all benchmarks unless some are named.
     """
     names = []
     for name in benchmark_names():
         try:
-            source_table(name)
-            dataset_table(name)
+            dataset_table(name).sources  # noqa: B018 (it reads the table)
         except InputError as error:
             if name in shipped_names():
                 raise
@@ -169,166 +235,16 @@ def usable_names() -> list[str]:
     return names
 
 
-def folder_of(name: str) -> Path:
-    """Return the folder with a benchmark's tables, card and shipped data.
-
-    Raises InputError that lists all names.
-    """
-    name = name.removeprefix("qabench/")
-    if name not in (names := benchmark_names()):
-        where = f"{', '.join(names)}, or one in a folder of {PATH_VARIABLE}"
-        raise unknown_name("unknown benchmark", name, names, where)
-    return custom_folders().get(name, FOLDER / name)
-
-
-def dataset_table(name: str) -> DatasetTable:
-    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa".
-
-    Raises InputError that lists all.
-    """
-    return _dataset_table(name.removeprefix("qabench/"), folder_of(name))
-
-
-@functools.cache
-def custom_benchmark(name: str, folder: Path) -> Any:
-    """Import the package of a benchmark outside of this package, and return its ``BENCHMARK``.
-
-    Its module has a name outside of ``qabench``, so that it replaces none of qabench's modules.
-
-    Raises InputError if it cannot be imported, or if there is no such instance of this name.
-    """
-    module, file = custom_module(name), folder / "__init__.py"
-    spec = spec_from_file_location(module, file, submodule_search_locations=[str(folder)])
-    assert spec is not None and spec.loader is not None
-    _forget(module)
-    try:
-        _code(file)
-        sys.modules[module] = package = module_from_spec(spec)
-        spec.loader.exec_module(package)
-        instance: Any = getattr(package, "BENCHMARK", None)
-        if getattr(instance, "name", None) != name:
-            raise InputError(f"{file} has no BENCHMARK with the name {name!r}")
-        if not hasattr(instance, "check_declared"):
-            raise InputError(f"{file}: BENCHMARK is not an instance of a subclass of Benchmark")
-        instance.check_declared(file)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # code from outside may raise anything, also SystemExit
-        _forget(module)
-        if isinstance(error, InputError):
-            raise
-        raise outside_error(f"the benchmark {name} cannot be imported", error, folder) from error
-    return instance
-
-
-def custom_module(name: str) -> str:
-    """Return the name of the module of a benchmark outside of this package."""
-    return f"qabench_outside_{name}"
-
-
-def _forget(module: str) -> None:
-    """Remove a package and its submodules, which may be from another folder, from the imported modules."""
-    for each in [each for each in sys.modules if each == module or each.startswith(f"{module}.")]:
-        del sys.modules[each]
-
-
-def outside_error(what: str, error: BaseException, folder: Path) -> InputError:
-    """Return the error for an exception in code from outside, with the last line of the folder that it passed."""
-    reason = f"{type(error).__name__}: {error}".strip().removesuffix(":")
-    places = _lines_in(folder, error)
-    return InputError(printable(f"{what}: {reason} ({places[-1] if places else folder})"))
-
-
-def raised_outside(error: BaseException) -> InputError | None:
-    """Return the error for an exception that passed the code of a benchmark from outside, or None if it did not."""
-    for name, folder in custom_folders().items():
-        if _lines_in(folder, error):
-            return outside_error(f"the benchmark {name} failed", error, folder)
-    return None
-
-
-def _lines_in(folder: Path, error: BaseException) -> list[str]:
-    """Return the files and lines of a folder that an exception passed, the last one last."""
-    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    if isinstance(error, SyntaxError) and error.filename:
-        places.append((error.filename, error.lineno))
-    return [f"{file}, line {line}" for file, line in places if Path(file).is_relative_to(folder)]
-
-
-def hub_dataset(name: str) -> HubDataset | None:
-    """Return where the rows of a benchmark are on the Hub, or None if it has files."""
-    folder = folder_of(name)
-    return None if (folder / TABLE).is_file() else custom_benchmark(name, folder).data
-
-
-@functools.cache
-def _dataset_table(name: str, folder: Path) -> DatasetTable:
-    if data := hub_dataset(name):
-        about = f"the split {data.split} of {data.path} on the Hub"
-        config = Config(HUB_CONFIG, about, {data.split: (data.file(name).path,)})
-        title = custom_benchmark(name, folder).title
-        return DatasetTable(name, title, HUB_CONFIG, {HUB_CONFIG: config})
-    table = read_json(folder / TABLE)
-    configs = {
-        config: Config(config, row["description"], row["splits"])
-        for config, row in table["configs"].items()
-    }
-    check_name(f"{folder / TABLE}: the default config is", table["default"], configs)
-    return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))
-
-
-def citation(name: str) -> str:
-    """Return how to cite a benchmark, in BibTeX, or "" if it does not say."""
-    path = folder_of(name) / "citation.bib"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
-
-
-@functools.cache
-def source_table(name: str) -> dict[str, SourceFile]:
-    """Return a benchmark's upstream files by path.
-
-    Empty if all its files are shipped.
-    """
-    if data := hub_dataset(name):
-        file = data.file(name)
-        return {file.path: file}
-    path = folder_of(name) / "sources.json"
-    return load_table(path, name) if path.is_file() else {}
-
-
-def _source(name: str, path: str) -> SourceFile:
-    """Return an upstream file. Raises InputError, which names the most similar path."""
-    if path not in (table := source_table(name)):
-        allowed = "the paths in its sources.json, or ./ and a file beside it"
-        raise unknown_name(f"{name} has no source file", path, table, allowed)
-    return table[path]
-
-
-def open_path(name: str, path: str) -> Path:
-    """Return a verified local path of a file of ``configs.json``.
-
-    Raises SourceError if an upstream file is not available, or is not the pinned one.
-    """
-    if path.startswith(SHIPPED):
-        return folder_of(name) / path
-    return local_path(_source(name, path))
-
-
-def file_digest(name: str, path: str) -> str:
-    """Return twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
-    source = None if path.startswith(SHIPPED) else _source(name, path)
-    pinned = source and (source.sha256 or source.git_blob_sha1)
-    return pinned[:12] if pinned else custom_digest(open_path(name, path))
-
-
 def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a digest is of an upstream file of the configs, or of all configs."""
+    """Return a test for digests of the pinned files of these configs, or of all configs."""
 
     def is_pinned(digest: str) -> bool:
         """Tell whether a digest is of a file of the dataset."""
         table = dataset_table(name)
-        files = {file for config in configs or table.configs for file in table.config(config).files}
-        return digest in {file_digest(name, file) for file in files}
+        digests: set[str] = set()
+        for config in configs or table.configs:
+            digests.update(map(table.file_digest, table.config(config).files))
+        return digest in digests
 
     return is_pinned
 

@@ -1,4 +1,8 @@
-"""The base of all dataset builders: configs and files from the tables, verified data, a cache key of both."""
+"""The base of all dataset builders.
+
+A builder takes its configs and files from ``configs.json`` and ``sources.json`` of its folder. It
+reads verified files only, and its cache key depends on their digests.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +19,25 @@ import pyarrow.parquet as pq
 from huggingface_hub import metadata_load
 from yaml import YAMLError
 
+from qabench.data.answers import JSON_TEXT, read_written
+from qabench.data.containers import json_columns_of_schema
 from qabench.data.rows import Json, SourceRow, read_json, read_json_lines, read_json_list
 from qabench.errors import DataError
-from qabench.loading_scripts import (
-    LEADERBOARD,
-    citation,
-    dataset_table,
-    file_digest,
-    folder_of,
-    open_path,
-)
+from qabench.loading_scripts import FEATURES, JSON, LEADERBOARD, DatasetTable, dataset_table
 from qabench.loading_scripts.published import PublishedScore, published_rows
 
 # The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``.
 PUBLISHED = dict.fromkeys(("system", "setting", "config", "metric", "value", "source"), "string")
 PUBLISHED["value"] = "float64"
-FEATURES = "features.json"
 
 
 def features(declared: Any) -> Any:
-    """Return the features of a declaration: a type, a list with the type of its items, or an object."""
+    """Return the features of a declaration: a type, a list with one type, or an object.
+
+    The type "json" becomes a string column whose feature says that the strings are JSON text.
+    """
+    if declared == JSON:
+        return datasets.Value("string", id=JSON_TEXT)
     if isinstance(declared, str):
         return datasets.Value(declared)
     if isinstance(declared, list):
@@ -57,18 +60,21 @@ def parquet_rows(path: Path) -> Iterator[SourceRow]:
                 yield SourceRow.of(fields, f"{path}, row {number}")
                 number += 1
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} begins like a Parquet file, but cannot be read ({error})") from None
+        raise DataError(
+            f"{path} begins like a Parquet file, but cannot be read ({error})"
+        ) from None
 
 
 _NOT_ROWS = SourceRow({}, "")
 
 
 def _json_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file of JSON Lines or with a JSON list, or ``_NOT_ROWS`` for anything else."""
+    """Yield the rows of JSON Lines or of a JSON list, or only ``_NOT_ROWS`` for anything else."""
     try:
         rows = read_json_lines(path)
         first = next(rows, _NOT_ROWS)
-    except DataError:  # of a list, the first line is not an object
+    except DataError:
+        # The first line of a list is not an object.
         try:
             yield from read_json_list(path)
         except DataError:
@@ -79,12 +85,12 @@ def _json_rows(path: Path) -> Iterator[SourceRow]:
 
 
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
-    """A builder whose configs and splits come from its folder's tables.
+    """A builder whose configs and splits are declared in the JSON files of its folder.
 
-    A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``, and
-    defines ``_columns()``, the features of the config, if its folder has no ``features.json``, and
-    ``_rows(path, split)``, which yields the dataset's rows of a file. Neither is called for a
-    ``leaderboard.json``.
+    A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``. It
+    defines ``_rows(path, split)``, which yields the dataset's rows of a file, and without a
+    ``features.json`` also ``_columns()``, which returns the features of the config. Neither is
+    called for a ``leaderboard.json``.
     """
 
     BENCHMARK: ClassVar[str]
@@ -96,11 +102,14 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         super().__init_subclass__()
         if not hasattr(cls, "BENCHMARK"):
             return
+        # The version never changes: the cache tells data apart by ``cache_hash`` instead.
         table, version = dataset_table(cls.BENCHMARK), datasets.Version("1.0.0")
-        cls.BUILDER_CONFIGS = [
-            datasets.BuilderConfig(name=config.name, version=version, description=config.description)
-            for config in table.configs.values()
-        ]
+        cls.BUILDER_CONFIGS = []
+        for config in table.configs.values():
+            builder_config = datasets.BuilderConfig(
+                name=config.name, version=version, description=config.description
+            )
+            cls.BUILDER_CONFIGS.append(builder_config)
         cls.DEFAULT_CONFIG_NAME = table.default
 
     def __init__(
@@ -110,55 +119,67 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         only_splits: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Make a ``datasets.DatasetBuilder`` that prepares ``only_splits`` (None: all) of the pinned files.
+        """Make a ``datasets.DatasetBuilder``.
 
-        ``own_files`` are a user's files by split, instead of the pinned ones.
+        Args:
+            *args: those of ``datasets.DatasetBuilder``.
+            own_files: a user's files by split, instead of the pinned ones.
+            only_splits: the splits that are prepared. None for all.
+            **kwargs: those of ``datasets.DatasetBuilder``.
         """
         self._own_files = own_files
         self._only_splits = only_splits
         super().__init__(*args, **kwargs)
 
     def _info(self) -> datasets.DatasetInfo:
+        if self._is_shipped_leaderboard():
+            columns = features(PUBLISHED)
+        else:
+            columns = self._columns()
         return datasets.DatasetInfo(
             description=self.DESCRIPTION,
-            features=datasets.Features(
-                features(PUBLISHED) if self._is_shipped_leaderboard() else self._columns()
-            ),
+            features=datasets.Features(columns),
             homepage=self.HOMEPAGE,
             license=self.LICENSE,
-            citation=citation(self.BENCHMARK),
+            citation=self._table.citation,
         )
 
+    @property
+    def _table(self) -> DatasetTable:
+        return dataset_table(self.BENCHMARK)
+
     def _is_shipped_leaderboard(self) -> bool:
-        return (
-            self.config.name == LEADERBOARD
-            and not dataset_table(self.BENCHMARK).config(LEADERBOARD).files
-        )
+        return self.config.name == LEADERBOARD and not self._table.config(LEADERBOARD).files
 
     def split_names(self) -> list[str]:
         """Return the names of the splits."""
         return list(self._files())
 
     def _files(self) -> Mapping[str, Sequence[Any]]:
-        files = self._own_files or dataset_table(self.BENCHMARK).config(self.config.name).splits
+        files = self._own_files or self._table.config(self.config.name).splits
         return {split: files[split] for split in self._only_splits or files}
 
     def _path(self, file: Any) -> Path:
         # Not dl_manager.download: it does not verify checksums and does not know mirrors.
         # Not isinstance(file, Path): streaming replaces Path in this module.
-        return file if self._own_files is not None else open_path(self.BENCHMARK, file)
+        return file if self._own_files is not None else self._table.open_path(file)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        if not dl_manager.is_streaming:  # streaming opens only the files of the split that is read
+        if not dl_manager.is_streaming:
+            # A missing file is an error before any row is written. Streaming opens only the files of
+            # the split that is read.
             for files in self._files().values():
                 for file in files:
                     self._path(file)
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, "files": list(files)})
-            for split, files in self._files().items()
-        ]
+        generators = []
+        for split, files in self._files().items():
+            arguments = {"split": split, "files": list(files)}
+            generators.append(datasets.SplitGenerator(name=split, gen_kwargs=arguments))
+        return generators
 
-    def _generate_examples(self, split: str, files: list[Any]) -> Iterator[tuple[tuple[int, int], Json]]:
+    def _generate_examples(
+        self, split: str, files: list[Any]
+    ) -> Iterator[tuple[tuple[int, int], Json]]:
         for number, file in enumerate(files):
             path = self._path(file)
             if self._own_files is not None:
@@ -167,20 +188,28 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
                 rows = published_rows(path)
             else:
                 rows = self._rows(path, split)
-            yield from (((number, i), row) for i, row in enumerate(rows))
+            # Keys must be unique in a split, which may have several files.
+            for i, row in enumerate(rows):
+                yield (number, i), row
 
     def _own_rows(self, path: Path, split: str) -> Iterator[Json]:
-        """Yield the rows of a user's file: in the official format, or rows of the dataset in Parquet or JSON."""
+        """Yield the rows of a user's file, in the official format or in the dataset's columns."""
         if is_parquet(path):
             return self._checked(parquet_rows(path))
         rows = _json_rows(path)
         first = next(rows, None)
         if first is None:
             return iter(())
-        is_row = first is not _NOT_ROWS and self._is_row(first) and not self._is_official(path, split)
+        # A row can have both forms, if their columns have the same names. The official one is read
+        # then, as it is for the pinned files.
+        is_row = (
+            first is not _NOT_ROWS and self._is_row(first) and not self._is_official(path, split)
+        )
         if is_row:
             return self._checked(chain([first], rows))
-        return published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
+        if self._is_shipped_leaderboard():
+            return published_rows(path)
+        return self._rows(path, split)
 
     def _is_row(self, row: SourceRow) -> bool:
         try:
@@ -189,7 +218,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             return False
 
     def _is_official(self, path: Path, split: str) -> bool:
-        """Return whether the first row has the official format, whose fields may be the dataset's columns."""
+        """Return whether the first row has the official format, and not the dataset's columns."""
         try:
             next(self._rows(path, split), None)
         except DataError:
@@ -197,21 +226,25 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return True
 
     def _checked(self, rows: Iterable[SourceRow]) -> Iterator[Json]:
-        """Yield the fields of rows of the dataset. Raises DataError for other columns or types."""
+        """Yield the fields of rows of the dataset. Raises DataError for other columns or values."""
         schema = self.info.features.arrow_schema
+        json_columns = json_columns_of_schema(schema)
         for row in rows:
+            # Each of these raises an error for a row that does not fit.
             row.only(*schema.names)
             if missing := [name for name in schema.names if name not in row.fields]:
                 raise DataError(f"{row.where}: the field {missing[0]!r} is missing")
             try:
                 pa.RecordBatch.from_pylist([dict(row.fields)], schema)
+                for name in json_columns:
+                    read_written(row.fields[name])
             except (pa.ArrowException, TypeError, ValueError) as error:
                 raise DataError(f"{row.where}: not a row of the dataset ({error})") from None
             yield dict(row.fields)
 
     def _columns(self) -> dict[str, Any]:
         """Return the features of the config, or of the default one (also for parts of the sample)."""
-        declared = read_json(folder_of(self.BENCHMARK) / FEATURES)
+        declared = read_json(self._table.folder / FEATURES)
         name = self.config.name.removeprefix("sample_")
         columns: dict[str, Any] = features(declared.get(name) or declared[self.DEFAULT_CONFIG_NAME])
         return columns
@@ -221,25 +254,32 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 class RowsBuilder(BenchmarkBuilder):
-    """A builder of JSON files whose objects are the rows: all rows together have the columns and their types.
+    """A builder for JSON files whose objects are the rows.
 
-    A column without values, such as the answers of a held-out config, has the type of the default
-    config's.
+    Columns and types are inferred from all rows of the config. A column without values, such as the
+    answers of a held-out config, gets its type from the default config.
     """
 
     def _columns(self) -> dict[str, Any]:
-        columns = self._types([self._path(file) for each in self._files().values() for file in each])
+        files = chain.from_iterable(self._files().values())
+        columns = self._types([self._path(file) for file in files])
         untyped = [name for name, kind in columns.items() if "null" in str(kind)]
         if untyped:
-            splits = dataset_table(self.BENCHMARK).config(None).splits.values()
-            types = self._types([open_path(self.BENCHMARK, file) for each in splits for file in each])
-            columns |= {name: types[name] for name in untyped if name in types}
+            files_of_default = chain.from_iterable(self._table.config(None).splits.values())
+            types = self._types([self._table.open_path(file) for file in files_of_default])
+            for name in untyped:
+                if name in types:
+                    columns[name] = types[name]
         return columns
 
     def _types(self, paths: Sequence[Path]) -> dict[str, Any]:
-        rows = [row for path in paths for row in self._own_rows(path, "")]
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: [row.get(name) for row in rows] for name in names}
+        rows: list[Json] = []
+        for path in paths:
+            rows += self._own_rows(path, "")
+        names = dict.fromkeys(chain.from_iterable(rows))
+        columns = {}
+        for name in names:
+            columns[name] = [row.get(name) for row in rows]
         return dict(datasets.Dataset.from_dict(columns).features)
 
     def _own_rows(self, path: Path, split: str) -> Iterator[Json]:
@@ -254,7 +294,7 @@ class RowsBuilder(BenchmarkBuilder):
 def rows_builder(name: str) -> type[RowsBuilder]:
     """Return the builder of a benchmark that has none of its own."""
     table = dataset_table(name)
-    description, license = _about(folder_of(name) / "README.md")
+    description, license = _about(table.folder / "README.md")
     attributes = {
         "BENCHMARK": table.name,
         "DESCRIPTION": description or table.title,
@@ -270,30 +310,42 @@ def _about(card: Path) -> tuple[str, str]:
         return "", ""
     try:
         license = (metadata_load(card) or {}).get("license")
-    except (ValueError, YAMLError):  # publishing the card says what is wrong with it
+    except (ValueError, YAMLError):
+        # Publishing the card says what is wrong with it.
         license = None
     text = card.read_text(encoding="utf-8", errors="replace")
-    body = text.split("---\n", 2)[-1] if text.startswith("---\n") else text
-    paragraphs = [paragraph.strip() for paragraph in body.split("\n\n")]
-    prose = [paragraph for paragraph in paragraphs if paragraph and paragraph[0] not in "#`|<>"]
-    return " ".join(prose[0].split()) if prose else "", license if isinstance(license, str) else ""
+    if text.startswith("---\n"):
+        text = text.split("---\n", 2)[-1]
+    description = ""
+    for paragraph in text.split("\n\n"):
+        words = paragraph.split()
+        # Not a heading, a code block, a table, HTML or a quotation.
+        if words and words[0][0] not in "#`|<>":
+            description = " ".join(words)
+            break
+    # A card may list several licenses.
+    if not isinstance(license, str):
+        license = ""
+    return description, license
 
 
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     """Return the 40 hex digits that name a config's folder in the cache of ``datasets``.
 
-    They depend on its name, the digests of its files and of the code that reads them: if two configs
-    had the same folder, the stock ``load_dataset`` would find no default. The hash of
+    They depend on the digests of the config's files and of the code that reads them. The hash of
     ``datasets`` depends only on the version, so its cache would return rows of other data or of
-    older code.
+    older code. They also depend on the config's name, because the stock ``load_dataset`` finds no
+    default if two configs have the same folder.
     """
+    table = dataset_table(builder.BENCHMARK)
     total = hashlib.sha1(f"{config}\n".encode(), usedforsecurity=False)
-    for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():
+    for split, files in table.config(config).splits.items():
         for file in files:
-            total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
-    folder = folder_of(builder.BENCHMARK)
-    code = [*sorted(folder.glob("*.py")), *folder.glob(FEATURES)]
-    code += [Path(inspect.getfile(m)) for m in (SourceRow, PublishedScore, BenchmarkBuilder)]
+            total.update(f"{split} {file} {table.file_digest(file)}\n".encode())
+    code = [*sorted(table.folder.glob("*.py")), *table.folder.glob(FEATURES)]
+    # Each of these classes stands for its module, which all builders use.
+    for shared_class in (SourceRow, PublishedScore, BenchmarkBuilder):
+        code.append(Path(inspect.getfile(shared_class)))
     for path in code:
         total.update(path.read_bytes())
     return total.hexdigest()

@@ -1,6 +1,6 @@
 """Published scores of other systems: the config ``leaderboard`` of the benchmarks.
 
-No ``datasets`` here.
+This module does not import ``datasets``, which is slow.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from qabench.data.rows import Json, read_json_list
 from qabench.io.tables import Table
-from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
+from qabench.loading_scripts import LEADERBOARD, dataset_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,12 @@ class PublishedScore:
     """One published score of one system.
 
     Attributes:
-        system: such as "GPT-4".
+        system: the system's name, such as "GPT-4".
         setting: a setting of the benchmark, such as "closed-book". None if the source does not name
             one.
         config: the questions, such as "test".
         metric: the name of a metric of the benchmark, such as "acc.loose".
-        value: in qabench's units (a fraction where the source has percent).
+        value: the value in qabench's units (a fraction where the source has percent).
         source: where it was published.
         judge: for a score by an LLM judge, the judge's model.
     """
@@ -47,10 +48,16 @@ def published_rows(path: Path) -> Iterator[Json]:
 
 
 def shipped_scores(name: str) -> list[PublishedScore]:
-    """Return the scores in the ``leaderboard.json`` of a benchmark, or none if it has no such config."""
+    """Return the scores in the ``leaderboard.json`` of a benchmark, or [] without this config."""
     config = dataset_table(name).configs.get(LEADERBOARD)
-    files = [file for of_split in config.splits.values() for file in of_split] if config else []
-    return [PublishedScore(**row) for file in files for row in published_rows(open_path(name, file))]
+    if config is None:
+        return []
+    scores = []
+    for files in config.splits.values():
+        for file in files:
+            for row in published_rows(dataset_table(name).open_path(file)):
+                scores.append(PublishedScore(**row))
+    return scores
 
 
 def published_table(scores: Iterable[PublishedScore]) -> Table:
@@ -58,12 +65,17 @@ def published_table(scores: Iterable[PublishedScore]) -> Table:
     rows: dict[tuple[str, str | None, str], dict[str, float]] = {}
     for score in scores:
         rows.setdefault((score.system, score.setting, score.config), {})[score.metric] = score.value
-    metrics = list(dict.fromkeys(name for row in rows.values() for name in row))
-    return Table(
-        "Published scores",
-        ["system", "setting", "config", *metrics],
-        [
-            [*key, *(None if name not in row else round(row[name], 6) for name in metrics)]
-            for key, row in rows.items()
-        ],
-    )
+    # A dict as an ordered set.
+    metrics: dict[str, None] = {}
+    for row in rows.values():
+        metrics |= dict.fromkeys(row)
+    lines = []
+    for key, row in rows.items():
+        line: list[Any] = [*key]
+        for name in metrics:
+            value = None
+            if name in row:
+                value = round(row[name], 6)
+            line.append(value)
+        lines.append(line)
+    return Table("Published scores", ["system", "setting", "config", *metrics], lines)

@@ -9,19 +9,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from qabench.loading_scripts import custom_folders, outside_error
+from qabench.benchmarks.outside import outside_error
+from qabench.loading_scripts import custom_folders
 
 
 def metric_folders() -> dict[str, Path]:
-    """Return the folders of all metrics by name: those here, and ``metrics/NAME`` of benchmarks outside of qabench."""
-    parents = [Path(__file__).parent, *(folder / "metrics" for folder in custom_folders().values())]
-    readable = filter(os.path.isdir, reversed(parents))
-    paths = [path for parent in readable for path in parent.glob("*/*.py")]
-    return {
-        path.stem: path.parent
-        for path in paths
-        if path.stem == path.parent.name and os.path.isfile(path)
-    }
+    """Return the folders of all metrics by name, including those of benchmarks from outside."""
+    parents = [Path(__file__).parent]
+    for folder in custom_folders().values():
+        parents.append(folder / "metrics")
+    folders: dict[str, Path] = {}
+    # This package's own are last: a metric from outside cannot replace one.
+    for parent in reversed(parents):
+        if not os.path.isdir(parent):
+            continue
+        for path in parent.glob("*/*.py"):
+            if path.stem == path.parent.name and os.path.isfile(path):
+                folders[path.stem] = path.parent
+    return folders
 
 
 def metric_names() -> list[str]:
@@ -49,7 +54,8 @@ def metric_module(name: str) -> ModuleType:
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # code from outside may raise anything, also SystemExit
+    except BaseException as error:
+        # Code from outside may raise anything, including SystemExit.
         raise outside_error(f"the metric {name} cannot be imported", error, folder) from error
     return module
 
@@ -57,4 +63,4 @@ def metric_module(name: str) -> ModuleType:
 def metric_class(name: str) -> Any:
     """Return the class of a metric, a subclass of ``MetricModule``."""
     kinds = [kind for kind in vars(metric_module(name)).values() if isinstance(kind, type)]
-    return next(kind for kind in kinds if "BENCHMARK" in vars(kind))
+    return next(kind for kind in kinds if {"BENCHMARK", "DESCRIPTION"} <= vars(kind).keys())

@@ -1,7 +1,9 @@
-"""Answer Component MRR@10 and Recall@10 of the 191 fastbook questions: the official loop and qabench.
+"""Answer Component MRR@10 and Recall@10 of the 191 fastbook questions: the official loop and
+qabench.
 
-The rankings come from full-text search for keywords over chunks of about 500 tokens, as in the source's study. The
-official code repairs both strings for each pair of context and passage, separately for each of the two scores.
+The rankings come from full-text search for keywords over chunks of about 500 tokens, as in the
+source's study. The official code repairs both strings for each pair of context and passage,
+separately for each of the two scores.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ def official_mrr(components: list[dict[str, Any]], passages: list[str]) -> float
 
 
 def official_recall(components: list[dict[str, Any]], passages: list[str]) -> float:
-    return sum(first_rank(component["context"], passages) is not None for component in components) / len(
-        components
-    )
+    return sum(
+        first_rank(component["context"], passages) is not None for component in components
+    ) / len(components)
 
 
 def official(references: list[Any], rankings: list[list[str]]) -> Scores:
@@ -75,4 +77,6 @@ def cases(size: int | None = None) -> Iterator[Case]:
     others = {"the authors' loop": lambda: official(references, rankings)}
     yield Case("191 questions, no string repaired before", lambda: ours(cached=False), others)
     yield Case("the second system over a corpus", lambda: ours(), others)
-    yield Case("the second system, equal strings as new objects", lambda: ours(new_objects=True), others)
+    yield Case(
+        "the second system, equal strings as new objects", lambda: ours(new_objects=True), others
+    )

@@ -1,12 +1,12 @@
 """Labels of ExpertQA's claims by a T5 of random weights, against the authors' loop, rewritten.
 
-The authors' script passes no attention mask, which transformers 4 made from the padding and transformers 5 does not.
-The loop here passes it.
+The authors' script passes no attention mask, which transformers 4 made from the padding and
+transformers 5 does not. The loop here passes it.
 
-The network has the real architecture (T5 1.1) in the shape that the environment variable ``QABENCH_T5`` names: tiny,
-small, large or xxl. With ``QABENCH_DEVICE=cuda`` it runs on a GPU in bfloat16. Its output layer is made so that it
-says "1" to about half of the prompts, and ends after that, as the real model does: the same number of decoder steps is
-needed.
+The network has the real architecture (T5 1.1) in the shape that the environment variable
+``QABENCH_T5`` names: tiny, small, large or xxl. With ``QABENCH_DEVICE=cuda`` it runs on a GPU in
+bfloat16. Its output layer is made so that it says "1" to about half of the prompts, and ends after
+that, as the real model does: the same number of decoder steps is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from typing import Any
 
 import torch
 from cases import Case, Measured, timed
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers import (
     AutoModelForSeq2SeqLM,
     PreTrainedTokenizerFast,
@@ -30,7 +38,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from qabench.benchmarks.expertqa.claims import read_items, sentence_splitter
+from qabench.benchmarks.expertqa.claim_files import read_items
+from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.models.entailment import (
     MAX_LENGTH,
@@ -71,7 +80,9 @@ def annotated_claims() -> Claims:
 
 
 def save_tokenizer(texts: Sequence[str], folder: Path, size: int = 4_000) -> Any:
-    """A tokenizer with pieces of the given texts (about 4 characters each, as T5's), and the labels "0" and "1"."""
+    """A tokenizer with pieces of the given texts (about 4 characters each, as T5's), and the labels
+    "0" and "1".
+    """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -105,7 +116,9 @@ def save_network(
     network = T5ForConditionalGeneration(config).to(device, getattr(torch, dtype)).eval()
     one, zero = (tokenizer(text, add_special_tokens=False).input_ids[0] for text in "10")
     hidden: list[torch.Tensor] = []
-    hook = network.lm_head.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0].float()))
+    hook = network.lm_head.register_forward_pre_hook(
+        lambda _, inputs: hidden.append(inputs[0].float())
+    )
     with torch.inference_mode():
         for prompt in prompts:
             ids = tokenizer(
@@ -129,7 +142,8 @@ def save_network(
     bare = tokenizer.convert_tokens_to_ids(["1", "0"])
     rows[bare] = rows[[one, zero]] / 2
     rows[tokenizer.eos_token_id] = 1000 * step
-    # A new parameter: transformers has tied the layer to the embeddings, which the real model does not.
+    # A new parameter: transformers has tied the layer to the embeddings, which the real model does
+    # not.
     network.lm_head.weight = torch.nn.Parameter(rows.to(network.dtype))
     network.save_pretrained(folder)
 
@@ -144,9 +158,16 @@ class Plain:
         self.tokens = self.prompts = 0
 
     def judge(self, prompt: str) -> Entailed:
-        options: dict[str, Any] = {"padding": self.padding, "truncation": True, "max_length": MAX_LENGTH}
+        options: dict[str, Any] = {
+            "padding": self.padding,
+            "truncation": True,
+            "max_length": MAX_LENGTH,
+        }
         inputs = self.tokenizer(prompt, return_tensors="pt", return_token_type_ids=False, **options)
-        self.tokens, self.prompts = (self.tokens + int(inputs["attention_mask"].sum()), self.prompts + 1)
+        self.tokens, self.prompts = (
+            self.tokens + int(inputs["attention_mask"].sum()),
+            self.prompts + 1,
+        )
         with torch.inference_mode():
             output = self.network.generate(
                 **inputs.to(self.network.device),
@@ -185,7 +206,9 @@ def cases(size: int | None = None) -> Iterator[Case]:
         save_network(SHAPE, tokenizer, prompts[::40], folder, DEVICE, DTYPE)
         model = load_entailment(replace(locate(str(folder), dtype=DTYPE), device=DEVICE))
         network = (
-            AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE)).to(DEVICE).eval()
+            AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE))
+            .to(DEVICE)
+            .eval()
         )
         plain = {
             "the authors' loop, padded to 512 tokens": Plain(network, tokenizer, padding=True),
@@ -194,7 +217,9 @@ def cases(size: int | None = None) -> Iterator[Case]:
         label_claims(claims[:2], model, split)  # warms up
         for loop in plain.values():
             list(loop.label(claims[:1], split))
-        long = [claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG]
+        long = [
+            claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG
+        ]
         chosen = {
             "": claims[:: len(claims) // CLAIMS][:CLAIMS],
             f" of {LONG[0]} to {LONG[-1]} tokens": long[:6],

@@ -1,21 +1,21 @@
-"""BM25 over passages: one query, a batch and indexing; qabench, rank_bm25, rank_bm25_rs, bm25s, tantivy.
+"""BM25 over passages: one query, and a batch. ``bm25_indexing.py`` measures indexing.
+
+qabench is compared with rank_bm25, rank_bm25_rs, bm25s and tantivy.
 
     python performance/bm25.py [--sizes 100 1000 10000 100000 1000000] [--rounds 30]
 
-Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded words of a Zipf
-distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like the passages' words. Times
-are CPU time on one core: of a query (top 10), the best of all rounds. Engines take turns in each round, so that other
-work on the machine slows all of them, up to 100,000 passages. Each engine is in a process of its own. The times of
-qabench include the tokenization of queries, the others get tokens. All engines tokenize as part of indexing. tantivy
-has its own tokenizer. Engines with the same formula must find the same k scores (to 1e-6) and the same documents above
-the last tie.
+Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded
+words of a Zipf distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words
+drawn like the passages' words. Times are CPU time on one core: of a query (top 10), the best of all
+rounds. Engines take turns in each round, so that other work on the machine slows all of them, up to
+100,000 passages. Each engine is in a process of its own. The times of qabench include the
+tokenization of queries, the others get tokens. All engines tokenize as part of indexing. tantivy
+has its own tokenizer. Engines with the same formula must find the same k scores (to 1e-6) and the
+same documents above the last tie.
 
-Memory is what the process of an engine grows by while it indexes, and what is left after it, divided by the number of
-postings (pairs of a term and a document that contains it). qabench computes the weights of a term when it is first
-asked for: 8 bytes per posting more if all terms are, and up to 256 MiB.
-
-"Batch, all cores" is the only time that a clock on the wall would show. "Adding 1 %" is the time to add the last
-hundredth of the passages to an index of the others, with a search right after. The hits are the hits of this index.
+"Batch, all cores" is the only time that a clock on the wall would show. It is left out if other
+programs use all cores. The hits are those of an index to which the last hundredth of the passages
+was added.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from bm25_engines import ENGINES
 from bm25_passages import corpus
-from cases import Case, Measured, timed
+from cases import Case, Measured, Unfinished, timed
 
 from qabench.io.tables import Table
 
@@ -48,7 +48,8 @@ CORES = os.sched_getaffinity(0)
 # Passages; above, an engine takes too long, or another one shows the same.
 LARGEST = {"rank_bm25": 1_000, "rank_bm25_rs": 100_000, "qabench okapi": 100_000}
 LARGEST |= {"qabench bm25+, no numba": 100_000, "bm25s numpy, bm25+": 100_000}
-LEAST_MEASURED = 100_000  # passages for which memory is shown; Arrow keeps some from the first block on
+# passages for which memory is shown; Arrow keeps some from the first block on
+LEAST_MEASURED = 100_000
 MEMORY = ("finished index", "peak while building")
 # Column -> engines: ours, and the others with the same formula.
 OURS = "qabench bm25+"
@@ -72,33 +73,47 @@ def cases(_: int | None = None) -> Iterator[Case]:
 
 
 def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
-    """Measure all engines, and return their times in microseconds; ``sizes`` up to ``largest``."""
+    """Measure the queries of all engines, with times in microseconds; ``sizes`` up to ``largest``."""
     sizes = [size for size in sizes if size <= largest]
+    results = results_of("bm25", sizes, rounds)
+    parts = [("one query", "µs"), ("batch", "µs"), ("batch, all cores", "µs")]
+    title = (
+        f"CPU time per query (a batch has {BATCH:,}; with all cores: elapsed time), by number of passages; ratios "
+        f"to {OURS}"
+    )
+    return Table(title, ["", *(f"{size:,}" for size in sizes)], rows_of(results, sizes, parts))
+
+
+def results_of(
+    script: str, sizes: Sequence[int], rounds: int
+) -> dict[tuple[str, int], dict[str, float]]:
+    """Return (engine, size) -> part -> time. A run that was interrupted goes on."""
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-    results = {(name, size): times for size in sizes for name, times in measured(size, rounds).items()}
-    rows: list[list[Any]] = []
-    for part, unit in (
-        ("one query", "µs"),
-        ("batch", "µs"),
-        ("batch, all cores", "µs"),
-        ("indexing", "ms"),
-        *((part, "bytes per posting") for part in MEMORY),
-    ):
+    unfinished = Unfinished(script)
+    results: dict[tuple[str, int], dict[str, float]] = {}
+    for size in sizes:
+        times_by_engine = unfinished.get(f"{size}", partial(measured, size, rounds))
+        for name, times in times_by_engine.items():
+            results[name, size] = times
+    unfinished.finish()
+    return results
+
+
+def rows_of(
+    results: Mapping[tuple[str, int], Mapping[str, float]],
+    sizes: Sequence[int],
+    parts: Sequence[tuple[str, str]],
+) -> list[list[str]]:
+    """Return a row per engine and part, with a cell per size. Parts have units."""
+    rows = []
+    for part, unit in parts:
         for name in ENGINES:
             times = [results.get((name, size), {}).get(part) for size in sizes]
             ours = [results.get((OURS, size), {}).get(part) for size in sizes]
             cells = [shown(*pair) for pair in zip(times, ours, strict=True)]
             if any(cells):
                 rows.append([f"{part}, {unit}: {name}", *cells])
-    for name in ENGINES:
-        cells = [share_of_indexing(results.get((name, size), {})) for size in sizes]
-        if any(cells):
-            rows.append([f"adding 1 %, ms: {name}", *cells])
-    title = (
-        f"CPU time per query (a batch has {BATCH:,}; with all cores: elapsed time), indexing, and memory, "
-        f"by number of passages; ratios to {OURS}"
-    )
-    return Table(title, ["", *(f"{size:,}" for size in sizes)], rows)
+    return rows
 
 
 def shown(value: float | None, ours: float | None) -> str:
@@ -109,27 +124,24 @@ def shown(value: float | None, ours: float | None) -> str:
     return text if ours in (None, value) else f"{value / ours:.3g}x, {text}"
 
 
-def share_of_indexing(times: Mapping[str, float]) -> str:
-    """Return the time to add 1 %, the share of the time to index all passages first."""
-    if "adding 1 %" not in times:
-        return ""
-    return f"{times['adding 1 %'] / times['indexing']:.1%}, {times['adding 1 %']:,.1f}"
-
-
 def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Return engine -> part -> time, for one size."""
+    """Return engine -> part -> time, for one size. Without rounds, no queries are measured."""
     source = "expertqa" if os.environ.get("QABENCH_MIRROR") else "zipf"
     texts, queries = corpus(source, size, QUERIES)
     names = [name for name in ENGINES if usable(name, size)]
     times: dict[str, dict[str, float]] = {name: {} for name in names}
     hits: dict[str, Any] = {}
+    parts = ["one query", "batch"]
+    # A clock on the wall says nothing if other programs use the cores.
+    if os.getloadavg()[0] < len(CORES):
+        parts.append("batch, all cores")
     for group in (
         [names] if size <= 100_000 else [[name] for name in names]
     ):  # 1,000,000 passages fill the memory
         engines = {name: Child(name, texts, queries) for name in group}
         for name, engine in engines.items():
             times[name] |= engine.call("first index")
-        for _ in range(min(10, 100_000 // size) - 1):
+        for _ in range(indexings(size) - 1):
             for name, engine in engines.items():
                 times[name]["indexing"] = min(times[name]["indexing"], engine.call("index") * 1e3)
         if OURS in engines:
@@ -139,7 +151,7 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
                 times[name]["adding 1 %"] = engine.call("add") * 1e3
         hits |= {name: engine.call("hits") for name, engine in engines.items()}
         for number in range(rounds):
-            for part in ("one query", "batch", "batch, all cores"):
+            for part in parts:
                 for name, engine in engines.items():
                     time_part(times[name], engine, part, name, size, number)
         for engine in engines.values():
@@ -154,10 +166,15 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
     return times
 
 
+def indexings(size: int) -> int:
+    """Return how often each engine indexes the passages. The shortest time counts."""
+    return max(3, min(10, 100_000 // size)) if size <= 100_000 else 1
+
+
 def time_part(
     times: dict[str, float], engine: Child, part: str, name: str, size: int, number: int
 ) -> None:
-    """Time a part once, unless slow parts have had their three rounds; keep the shortest time, in microseconds."""
+    """Time a part once, slow parts in three rounds only, and keep the best time in µs."""
     batch = part.startswith("batch")
     few = name == "rank_bm25" or (batch and size > 10_000) or size > 100_000
     if (batch and not ENGINES[name].has_batch) or (few and number >= 3):
@@ -186,8 +203,12 @@ def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     """Return whether the scores are the same, rank by rank, and the documents above the last tie."""
     for (positions, scores), (other_positions, other_scores) in zip(ours, theirs, strict=True):
         last = min(scores) * (1 + 1e-6)
-        above = {position for position, score in zip(positions, scores, strict=True) if score > last}
-        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(other_positions):
+        above = {
+            position for position, score in zip(positions, scores, strict=True) if score > last
+        }
+        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(
+            other_positions
+        ):
             return False
     return True
 
@@ -202,7 +223,7 @@ class Child:
         self.process.start()
 
     def call(self, what: str, repeats: int = 1) -> Any:
-        """Return the seconds of indexing, of a query, or of a query of a batch; or the hits of all queries."""
+        """Return the seconds of indexing, of a query or of one in a batch, or the hits."""
         self.pipe.send((what, repeats))
         return self.pipe.recv()
 
@@ -241,19 +262,22 @@ def serve(name: str, texts: list[str], queries: list[str], pipe: Any) -> None:
 
 
 def first_index(engine: Any, texts: list[str]) -> dict[str, float]:
-    """Index the passages, and return the CPU time, and how many bytes the process grows by.
-
-    Pages that it shares with its parent, such as the pages of the passages, do not count.
-    """
+    """Return the CPU time of indexing, and by how much memory of its own the process grows."""
     engine.index(texts[:100])  # imports what it needs
+    free_memory()  # also that of the process that this one was forked from
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the peak so far
     seconds = seconds_of(lambda: engine.index(texts))
     peak = resident("VmHWM")
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
+    free_memory()
     sizes = (resident("VmRSS") - before, peak - before)
     return {"indexing": seconds * 1e3, **dict(zip(MEMORY, sizes, strict=True))}
+
+
+def free_memory() -> None:
+    """Give memory that is not used back to the system."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident(name: str) -> int:
@@ -263,9 +287,10 @@ def resident(name: str) -> int:
 
 
 def seconds_to_add(engine: Any, texts: list[str], query: Any) -> float:
-    """Return the CPU time of adding the last hundredth of the passages to an index of the others, and of a search.
+    """Return the CPU time of adding the last hundredth of the passages, and of a search.
 
-    The fastest of three counts, as of all times: the first one also waits for memory that no process had before.
+    The fastest of three counts, as of all times: the first one also waits for memory that no
+    process had before.
     """
     first = len(texts) * 99 // 100
     engine.index(texts[:first])

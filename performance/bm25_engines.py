@@ -14,7 +14,11 @@ from qabench.retrieval.bm25.tokenizers import tokenize, words
 
 
 class Engine:
-    """One engine. ``package`` is what it needs; ``has_batch`` and ``can_add`` say which functions it has."""
+    """One engine.
+
+    ``package`` is what it needs. ``has_batch`` and ``can_add`` say which functions it has.
+
+    """
 
     package: str | None = None
     has_batch = False
@@ -109,7 +113,9 @@ class Bm25s(Engine):
         import bm25s
 
         self.engine = bm25s.BM25(method="bm25+", delta=1.0, backend=self.backend)
-        tokens = bm25s.tokenize(list(texts), token_pattern=r"\w+", stopwords=None, show_progress=False)
+        tokens = bm25s.tokenize(
+            list(texts), token_pattern=r"\w+", stopwords=None, show_progress=False
+        )
         self.engine.index(tokens, show_progress=False)
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:

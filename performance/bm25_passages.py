@@ -1,4 +1,8 @@
-"""Passages and queries for bm25.py: ExpertQA's sentences and questions, or words of a Zipf distribution; seeded."""
+"""Seeded passages and queries for bm25.py.
+
+They are ExpertQA's sentences and questions, or words of a Zipf distribution.
+
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import json
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 EXPERTQA = ("rand_test.jsonl", "rand_val.jsonl")
+LEAST_VOCABULARY = 200_000
+WORDS_PER_STEP = 1 << 20  # few enough that their numbers need little memory
 
 
 def expertqa_sentences(root: Path) -> tuple[list[str], list[str]]:
@@ -27,14 +33,19 @@ def expertqa_sentences(root: Path) -> tuple[list[str], list[str]]:
                     passages[answer["answer_string"]] = None
                     for claim in answer.get("claims") or ():
                         evidence = claim.get("evidence") or ()
-                        passages |= dict.fromkeys([evidence] if isinstance(evidence, str) else evidence)
+                        passages |= dict.fromkeys(
+                            [evidence] if isinstance(evidence, str) else evidence
+                        )
     sentences = [
-        part for text in passages for part in re.split(r"(?<=[.!?\n])\s+", text) if 30 < len(part) < 600
+        part
+        for text in passages
+        for part in re.split(r"(?<=[.!?\n])\s+", text)
+        if 30 < len(part) < 600
     ]
     return sentences, questions
 
 
-def zipf_words(generator: np.random.Generator, count: int, vocabulary: int = 200_000) -> list[str]:
+def zipf_words(generator: np.random.Generator, count: int, vocabulary: int) -> Iterator[str]:
     """Words of two to ten letters, the n-th most frequent about n times rarer than the first."""
     shares = np.cumsum(1 / np.arange(1, vocabulary + 1))
     ranks = 1 + np.searchsorted(shares, generator.random(count) * shares[-1])
@@ -46,7 +57,9 @@ def zipf_words(generator: np.random.Generator, count: int, vocabulary: int = 200
             word += letters[number % len(letters)]
             number //= len(letters)
         spelled[rank] = word + (str(rank) if rank > 100 else "")
-    return [spelled[rank] for rank in ranks.tolist()]
+    for start in range(0, count, WORDS_PER_STEP):
+        for rank in ranks[start : start + WORDS_PER_STEP].tolist():
+            yield spelled[rank]
 
 
 def corpus(source: str, passages: int, queries: int) -> tuple[list[str], list[str]]:
@@ -58,8 +71,13 @@ def corpus(source: str, passages: int, queries: int) -> tuple[list[str], list[st
             questions, min(queries, len(questions))
         )
     generator = np.random.default_rng(0)
-    sizes = (generator.integers(60, 140, passages).tolist(), generator.integers(6, 20, queries).tolist())
-    drawn = iter(zipf_words(generator, sum(map(sum, sizes))))
+    sizes = (
+        generator.integers(60, 140, passages).tolist(),
+        generator.integers(6, 20, queries).tolist(),
+    )
+    # A vocabulary grows with its texts: without that, no word would be rare in 1,000,000 passages.
+    vocabulary = max(LEAST_VOCABULARY, 2 * passages)
+    drawn = zipf_words(generator, sum(map(sum, sizes)), vocabulary)
     texts, asked = ([" ".join(islice(drawn, size)) for size in part] for part in sizes)
     return texts, asked
 

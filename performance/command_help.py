@@ -1,4 +1,6 @@
-"""The time until ``--help`` is printed, in CPU seconds of a new process; next to Python that only imports Typer."""
+"""The time until ``--help`` is printed, in CPU seconds of a new process; next to Python that only
+imports Typer.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +39,9 @@ def started(*arguments: str) -> Measured:
         subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
         after = os.times()
         seconds.append(
-            after.children_user + after.children_system - before.children_user - before.children_system
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
         )
     return Measured(min(seconds))

@@ -1,9 +1,10 @@
-"""Whole commands, in CPU seconds of new processes: from 310 to 100,000 answers, a log, a report and 60 systems.
+"""Whole commands, in CPU seconds of new processes: from 310 to 100,000 answers, a log, a report and
+60 systems.
 
-Python's bytecode is cached, as after an installation by pip, also where PYTHONDONTWRITEBYTECODE is set. "First time"
-is without cached normal forms. The 100,000 answers repeat FanOutQA's sample, with other ids and a number
-after each answer. They are scored and reported once. Needs the data (``QABENCH_MIRROR``), a spaCy model, and the extras
-``parity``, ``fast``, ``run`` and ``report``.
+Python's bytecode is cached, as after an installation by pip, also where PYTHONDONTWRITEBYTECODE is
+set. "First time" is without cached normal forms. The 100,000 answers repeat FanOutQA's sample, with
+other ids and a number after each answer. They are scored and reported once. Needs the data
+(``QABENCH_MIRROR``), a spaCy model, and the extras ``parity``, ``fast``, ``run`` and ``report``.
 """
 
 from __future__ import annotations
@@ -63,11 +64,15 @@ class Commands:
         return used, done.stdout
 
     def qabench(self, *arguments: str | Path, first: bool = False) -> Measured:
-        """Run a command of qabench, without cached normal forms if ``first``; the output is its scores."""
+        """Run a command of qabench, without cached normal forms if ``first``; the output is its
+        scores.
+        """
         if first:
             shutil.rmtree(self.cache, ignore_errors=True)
         seconds, printed = self.python("-m", "qabench", *map(str, arguments))
-        return Measured(seconds, json.loads(printed).get("official") if "--json" in arguments else None)
+        return Measured(
+            seconds, json.loads(printed).get("official") if "--json" in arguments else None
+        )
 
 
 def cases(size: int | None = None) -> Iterator[Case]:

@@ -2,10 +2,10 @@
 
     python performance/compare.py REV [NAME ...] [--pairs 15] [--size 10000]
 
-Each revision has a process per script, with the package of that revision and the scripts of this checkout. They take
-turns as A B B A, so that a drift of the machine's speed affects both. The ratio (this checkout to REV) is the geometric
-mean over these groups of four, with a 95% interval. A case is slower if the ratio is at least 1.1 and the whole
-interval is above 1; the exit code is then 1.
+Each revision has a process per script, with the package of that revision and the scripts of this
+checkout. They take turns as A B B A, so that a drift of the machine's speed affects both. The ratio
+(this checkout to REV) is the geometric mean over these groups of four, with a 95% interval. A case
+is slower if the ratio is at least 1.1 and the whole interval is above 1; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def serve(args: argparse.Namespace) -> None:
 def largest_size(script: str, size: int) -> int | None:
     """The largest size of a script up to ``size``."""
     return max(
-        (n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size), default=None
+        (n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size),
+        default=None,
     )
 
 
@@ -132,7 +133,10 @@ def main() -> None:
     )
     parser.add_argument("revision", nargs="?", default="HEAD", metavar="REV")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"scripts: {', '.join(script_names())}; default: all",
     )
     parser.add_argument("--pairs", type=int, default=15, help="groups of four runs per case")
     parser.add_argument("--size", type=int, default=10_000, help="of scripts with sizes")
@@ -150,7 +154,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         other = Path(name) / "checkout"
         subprocess.run(
-            ["git", "worktree", "add", "--quiet", "--detach", other, args.revision], cwd=ROOT, check=True
+            ["git", "worktree", "add", "--quiet", "--detach", other, args.revision],
+            cwd=ROOT,
+            check=True,
         )
         try:
             slower = sum(

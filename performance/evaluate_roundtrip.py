@@ -1,6 +1,8 @@
-"""``compute`` of evaluate's framework: a metric of qabench and a minimal one, both without any scoring.
+"""``compute`` of evaluate's framework: a metric of qabench and a minimal one, both without any
+scoring.
 
-What is measured is the way of predictions and references through ``evaluate``: checks, encoding, Arrow files, decoding.
+What is measured is the way of predictions and references through ``evaluate``: checks, encoding,
+Arrow files, decoding.
 """
 
 from __future__ import annotations

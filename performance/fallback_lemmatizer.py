@@ -1,4 +1,5 @@
-"""Compares FanOutQA's accuracy on the dev questions with lemmatizers that need no model and with a spaCy pipeline.
+"""Compares FanOutQA's accuracy on the dev questions with lemmatizers that need no model and with a
+spaCy pipeline.
 
 Needs nltk, the extra ``spacy`` and a model, and ``QABENCH_MIRROR``.
 
@@ -35,11 +36,16 @@ class ByWord:
         self.function = functools.cache(function)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        return [" ".join(map(self.function, SimplemmaLemmatizer.TOKEN.findall(text))) for text in texts]
+        return [
+            " ".join(map(self.function, SimplemmaLemmatizer.TOKEN.findall(text))) for text in texts
+        ]
 
 
 def table(_largest: int, _rounds: int) -> Table:
-    path = Path(os.environ["QABENCH_MIRROR"]) / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-dev.json"
+    path = (
+        Path(os.environ["QABENCH_MIRROR"])
+        / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-dev.json"
+    )
     dev = json.loads(path.read_text(encoding="utf-8"))
     references = [question["answer"] for question in dev]
     pipeline = Normalizer(SpacyLemmatizer(os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")))
@@ -60,7 +66,12 @@ def table(_largest: int, _rounds: int) -> Table:
             flipped = sum(a.strict != b.strict for a, b in pairs)
             change = 100 * sum(a.loose - b.loose for a, b in pairs) / len(pairs)
             rows.append(
-                [f"{style.__name__}, {candidate.name}", f"{change:+.2f}", f"{100 * moved:.2f}", flipped]
+                [
+                    f"{style.__name__}, {candidate.name}",
+                    f"{change:+.2f}",
+                    f"{100 * moved:.2f}",
+                    flipped,
+                ]
             )
     columns = [
         "style of answers, lemmatizer",

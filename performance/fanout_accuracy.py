@@ -1,8 +1,10 @@
-"""FanOutQA accuracy and ROUGE of three real runs of 310 questions: the official package and qabench.
+"""FanOutQA accuracy and ROUGE of three real runs of 310 questions: the official package and
+qabench.
 
-The answers come from real models on the leaderboard, and the references from dev. They belong to different
-questions, which affects the scores but not the work. Needs ``QABENCH_MIRROR``, a spaCy model (``en_core_web_sm`` or
-``QABENCH_SPACY_MODEL``) and the extras ``parity`` and ``fast``. Imports and loading the spaCy model are not timed.
+The answers come from real models on the leaderboard, and the references from dev. They belong to
+different questions, which affects the scores but not the work. Needs ``QABENCH_MIRROR``, a spaCy
+model (``en_core_web_sm`` or ``QABENCH_SPACY_MODEL``) and the extras ``parity`` and ``fast``.
+Imports and loading the spaCy model are not timed.
 """
 
 from __future__ import annotations
@@ -94,7 +96,9 @@ def cases(size: int | None = None) -> Iterator[Case]:
 def dev_and_runs() -> tuple[list[dict[str, Any]], list[list[str]]]:
     """The questions of dev, and the answers of each run."""
     root = Path(os.environ["QABENCH_MIRROR"]) / "zhudotexe/fanoutqa"
-    questions = json.loads((root / "fanoutqa/data/fanout-final-dev.json").read_text(encoding="utf-8"))
+    questions = json.loads(
+        (root / "fanoutqa/data/fanout-final-dev.json").read_text(encoding="utf-8")
+    )
     texts = [(root / "leaderboard-submissions" / name).read_text(encoding="utf-8") for name in RUNS]
     return questions, [
         [json.loads(line)["answer"] for line in text.rstrip("\n").split("\n")][: len(questions)]

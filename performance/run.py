@@ -2,9 +2,9 @@
 
     python performance/run.py [NAME ...] [--rounds 5] [--largest 100000]
 
-A script runs in a process of its own. Its alternatives take turns: each round runs every one of them once, so that
-other work on the machine slows all of them. Outputs are compared in each round, and a difference is an error. The
-results of scripts that are not named are kept.
+A script runs in a process of its own. Its alternatives take turns: each round runs every one of
+them once, so that other work on the machine slows all of them. Outputs are compared in each round,
+and a difference is an error. The results of scripts that are not named are kept.
 """
 
 from __future__ import annotations
@@ -40,13 +40,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"scripts: {', '.join(script_names())}; default: all",
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--largest", type=int, default=100_000, help="the largest size of scripts with sizes"
     )
-    parser.add_argument("--note", default="", help="a sentence about the conditions, which is printed")
+    parser.add_argument(
+        "--note", default="", help="a sentence about the conditions, which is printed"
+    )
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -54,7 +59,6 @@ def main() -> None:
         return
     if unknown := set(arguments.names) - set(script_names()):
         parser.error(f"unknown: {', '.join(unknown)}; allowed: {', '.join(script_names())}")
-    results = json.loads(RAW.read_text(encoding="utf-8")) if RAW.is_file() else {}
     failed = []
     for name in arguments.names or script_names():
         command = [sys.executable, __file__, "--measure", name, "--rounds", str(arguments.rounds)]
@@ -64,7 +68,12 @@ def main() -> None:
         if done.returncode:
             failed.append(name)
             continue
-        results[name] = {"machine": machine(arguments.note), **json.loads(done.stdout.splitlines()[-1])}
+        # read now: another run may have written its results meanwhile
+        results = json.loads(RAW.read_text(encoding="utf-8")) if RAW.is_file() else {}
+        results[name] = {
+            "machine": machine(arguments.note),
+            **json.loads(done.stdout.splitlines()[-1]),
+        }
         RAW.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         (HERE / "RESULTS.md").write_text(document(results), encoding="utf-8")
     if failed:
@@ -75,9 +84,16 @@ def measure(script: str, rounds: int, largest: int) -> dict[str, Any]:
     """The times of all cases of a script, and its table in Markdown."""
     rows = []
     for size, case in cases_of(script, largest):
-        print(f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True)
+        print(
+            f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True
+        )
         rows.append(
-            {"case": case.name, "size": size, "compared": bool(case.same), **rounds_of(case, rounds)}
+            {
+                "case": case.name,
+                "size": size,
+                "compared": bool(case.same),
+                **rounds_of(case, rounds),
+            }
         )
     module = importlib.import_module(script)
     table = module.table(largest, rounds).formatted("markdown") if hasattr(module, "table") else ""
@@ -115,7 +131,9 @@ def machine(note: str) -> str:
             (line.partition(":")[2].strip() for line in file if line.startswith("model name")),
             platform.machine(),
         )
-    packages = ", ".join(f"{name} {number}" for name in PACKAGES.split() if (number := _version(name)))
+    packages = ", ".join(
+        f"{name} {number}" for name in PACKAGES.split() if (number := _version(name))
+    )
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
         f"{datetime.date.today()}; {cpu}, {processors()} cores, load averages {load}; "

@@ -1,9 +1,11 @@
-"""A run's overhead: FanOutQA closed-book against a fast server on loopback, next to a minimal Inspect task.
+"""A run's overhead: FanOutQA closed-book against a fast server on loopback, next to a minimal
+Inspect task.
 
-The minimal task has the same prompts, one call per sample, and Inspect's own scorer ``includes``. For the CPU time per
-sample, both are run for a quarter of the samples and for all of them, each in a process of its own: it is the time of
-the additional samples, so that imports and the reading of data do not count. Samples beyond the 310 questions of dev
-are epochs. Needs the extra ``run`` and FanOutQA's data.
+The minimal task has the same prompts, one call per sample, and Inspect's own scorer ``includes``.
+For the CPU time per sample, both are run for a quarter of the samples and for all of them, each in
+a process of its own: it is the time of the additional samples, so that imports and the reading of
+data do not count. Samples beyond the 310 questions of dev are epochs. Needs the extra ``run`` and
+FanOutQA's data.
 """
 
 from __future__ import annotations
@@ -28,16 +30,18 @@ import inspect_ai
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
-from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
+from qabench.adapters.inspect_ai.tasks import inspect_tasks
+from qabench.benchmarks import benchmark
 from qabench.runs.running import start
 task = {"config": "dev", "lemmatizer": "simplemma"}
 options = {"limit": int(limit), "epochs": int(epochs), "max_connections": int(connections), "log_dir": folder + "/logs"}
 options["cache"] = cache == "yes"
 began, used = time.perf_counter(), time.process_time()
 if kind == "qabench run":
-    start("fanoutqa", "closed-book", "m", base_url=url, task_args=task, **options)
+    fanoutqa = benchmark("fanoutqa")
+    start(fanoutqa, fanoutqa.setting("closed-book"), "m", base_url=url, task_args=task, **options)
 else:
-    samples = [Sample(id=row.id, input=row.input, target="Paris") for row in fanoutqa_closed_book(**task).dataset]
+    samples = [Sample(id=row.id, input=row.input, target="Paris") for row in task_of_benchmark(**task).dataset]
     minimal = inspect_ai.Task(dataset=MemoryDataset(samples), solver=generate(), scorer=includes())
     inspect_ai.eval(minimal, model="openai-api/qabench/m", model_base_url=url, display="none", temperature=0, **options)
 report = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used}

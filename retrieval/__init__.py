@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from qabench.retrieval.bm25.index import BM25Index, Hits
+from qabench.retrieval.bm25.hits import Hits
+from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.bm25.tokenizers import Words
 
 if TYPE_CHECKING:

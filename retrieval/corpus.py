@@ -3,33 +3,180 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import IO, Any
 
-from qabench.data.rows import SourceRow, read_json_lines, read_json_list
-from qabench.errors import InputError
-from qabench.io.tables import one_line
+from qabench.data.prediction_files import UTF_16
+from qabench.data.rows import SourceRow, json_list_rows, json_rows
+from qabench.errors import InputError, unreadable
+from qabench.io.escaping import one_line
+from qabench.io.limits import json_of
+from qabench.retrieval.bm25.rows import ERROR, SKIP, joined_text
 from qabench.retrieval.documents import Document, document_of
 
+STDIN = "-"
+GZIP = ".gz"
+# Files in a folder that ``save_to_disk`` of a Dataset and of a DatasetDict have written.
+SAVED_DATASET, SAVED_SPLITS = "state.json", "dataset_dict.json"
 # Columns with ids. The first that exists is used.
 IDS = ("id", "docno", "doc_id", "docid", "_id")
-LONGEST_CELL = 2**31 - 1  # characters of a CSV file's cell. The csv module's default is 131,072.
+ROW_KEYS = {*IDS, "text", "title", "query", "question"}
+# The longest cell of a CSV file, in characters. The csv module's default is 131,072.
+LONGEST_CELL = 2**31 - 1
 
 
-def read_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file. All cells of a CSV file are strings.
+def is_file(source: str) -> bool:
+    """Tell whether a source is a file, by its existence or its suffix, or standard input."""
+    return source == STDIN or os.path.isfile(source) or suffix_of(source) in READERS
+
+
+def is_saved(source: str) -> bool:
+    """Tell whether a source is a folder of ``save_to_disk``."""
+    return any(os.path.isfile(os.path.join(source, name)) for name in (SAVED_DATASET, SAVED_SPLITS))
+
+
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of a file in lowercase, without ".gz" at its end."""
+    return Path(str(path).lower().removesuffix(GZIP)).suffix
+
+
+def read_rows(path: str | Path, columns: Sequence[str] = ()) -> Iterator[SourceRow]:
+    """Yield the rows of a file, which may be compressed with gzip, or of standard input ("-").
+
+    All cells of a CSV file are strings. Standard input is JSON lines, a JSON list, Parquet, a table
+    whose header has one of ``columns``, or lines of text.
 
     Raises InputError: the file cannot be read, or has another format.
     """
-    suffix = path.suffix.lower()
-    if suffix not in READERS:
-        raise InputError(f"{path} has an unknown format; allowed: {', '.join(READERS)}")
+    name = "standard input" if str(path) == STDIN else str(path)
+    suffix = suffix_of(path)
+    if str(path) != STDIN and suffix not in READERS:
+        raise InputError(
+            f"{path} has an unknown format; allowed: {', '.join(READERS)}, also with {GZIP}"
+        )
     try:
-        yield from READERS[suffix](path)
+        with ExitStack() as stack:
+            if str(path) == STDIN:
+                data = sys.stdin.buffer.read()
+                suffix = _suffix_of_data(data, columns)
+                file: IO[bytes] = io.BytesIO(data)
+            elif str(path).lower().endswith(GZIP):
+                file = stack.enter_context(gzip.open(path, "rb"))  # type: ignore[arg-type]
+            else:
+                file = stack.enter_context(Path(path).open("rb"))
+            yield from READERS[suffix](file, name)
     except InputError:
         raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {one_line(error):.300}") from None
+    except UnicodeDecodeError as error:
+        raise _not_utf8(name, error, 0) from None
+    except FileNotFoundError as error:
+        raise unreadable(name, error) from None
+    except (OSError, ValueError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {name}: {one_line(error):.300}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """A row with text.
+
+    Attributes:
+        position: its number, from 0.
+        fields: its fields.
+        id: its id. Without a column with ids, the position.
+        text: the text of its columns.
+        where: its place in the file.
+    """
+
+    position: int
+    fields: Mapping[str, Any]
+    id: str
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextRows:
+    """Rows with text.
+
+    Attributes:
+        rows: the rows.
+        id_column: the column with the ids, if there is one.
+        skipped: the places of the rows without text.
+    """
+
+    rows: list[TextRow]
+    id_column: str | None
+    skipped: list[str]
+
+
+def rows_with_text(
+    rows: Iterable[SourceRow],
+    source: str,
+    columns: Sequence[str] = ("text",),
+    id_column: str | None = None,
+    empty: str = SKIP,
+    advice: str = "",
+) -> TextRows:
+    """Return the rows with text.
+
+    Args:
+        rows: the rows.
+        source: the name of the file or dataset, for messages.
+        columns: the columns with text. Several are joined by a newline, without those that are
+            empty.
+        id_column: the column with the ids. By default, it is the first of ``IDS`` in the first row,
+            or if there is none, ids are the positions of rows.
+        empty: "skip" or "error": what to do with rows without text.
+        advice: how to name a column, for the message if one is missing.
+
+    Raises:
+        InputError: a row has a text that is not a string, or no id, or no row has text or one of
+            the columns, or with "error", a row has no text.
+    """
+    documents: list[TextRow] = []
+    skipped: list[str] = []
+    # The columns of the first row.
+    present: list[str] = []
+    # The columns for which no row has had text so far.
+    absent = set(columns)
+    for position, row in enumerate(rows):
+        absent.difference_update(row.fields)
+        if not present:
+            present = list(row.fields)
+            id_column = id_column or next((name for name in IDS if name in present), None)
+        text = joined_text(row.get(name, str, None) for name in columns if name in row.fields)
+        if not text:
+            if empty == ERROR:
+                raise InputError(f"{row.where} has no text in {', '.join(map(repr, columns))}")
+            skipped.append(row.where)
+            continue
+        id: str | int = position
+        if id_column is not None:
+            id = row.get(id_column, str, int)
+        if id == "":
+            raise InputError(f"{row.where} has no id in {id_column!r}")
+        documents.append(TextRow(position, row.fields, str(id), text, row.where))
+    if documents and not absent:
+        return TextRows(documents, id_column, skipped)
+    names = ", ".join(map(repr, columns))
+    problem = f"no text in {names}"
+    if absent and present:
+        problem = f"no column {min(absent)!r}"
+    # A name with a space at its end would not be seen without quotes.
+    listed = [name if name.strip() == name else repr(name) for name in present]
+    end = ""
+    if advice and present:
+        end = f": {advice}"
+    raise InputError(f"{source} has {problem}; its columns are {', '.join(listed) or 'none'}{end}")
 
 
 def read_documents(
@@ -38,57 +185,97 @@ def read_documents(
     columns: Sequence[str] = ("text",),
     id_column: str | None = None,
 ) -> tuple[list[Document], list[str]]:
-    """Return the documents in rows, and the places of rows without text, which are skipped.
-
-    Args:
-        rows: the rows.
-        source: the name of the file or dataset, for messages.
-        columns: the columns with text. Several are joined by a newline, without those that are empty.
-        id_column: the column with the ids. By default, it is the first of ``IDS`` in the first row,
-            or if there is none, ids are the positions of rows.
-
-    Raises:
-        InputError: a row has a text that is not a string, or no id. Or no row has text.
-    """
-    documents: list[Document] = []
-    skipped: list[str] = []
-    present: list[str] = []  # columns of the first row
-    for position, row in enumerate(rows):
-        if not present:
-            present = list(row.fields)
-            id_column = id_column or next((name for name in IDS if name in present), None)
-        texts = [row.get(name, str, None) for name in columns if name in row.fields]
-        text = "\n".join(text for text in texts if text and text.strip())
-        if not text:
-            skipped.append(row.where)
-            continue
-        id = position if id_column is None else row.get(id_column, str, int)
-        if id == "":
-            raise InputError(f"{row.where} has no id in {id_column!r}")
-        document = document_of({**row.fields, "text": text}, str(id), ["text"])
+    """Return the documents of ``rows_with_text``, and the places of the rows without text."""
+    read = rows_with_text(rows, source, columns, id_column)
+    documents = []
+    for row in read.rows:
+        document = document_of({**row.fields, "text": row.text}, row.id, ["text"])
         if document:
             documents.append(document)
-    if not documents:
-        raise InputError(
-            f"{source} has no text in {', '.join(map(repr, columns))}; its columns are "
-            f"{', '.join(present) or 'none'}"
-        )
-    return documents, skipped
+    return documents, read.skipped
 
 
-def _csv_rows(path: Path) -> Iterator[SourceRow]:
+def _suffix_of_data(data: bytes, columns: Sequence[str]) -> str:
+    """Return the suffix of a file with such data, whose text is in one of the columns."""
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    begin = data.lstrip()[:1]
+    if begin == b"{":
+        return ".jsonl"
+    if begin == b"[":
+        return ".json"
+    header = data.partition(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r")
+    for delimiter, suffix in (("\t", ".tsv"), (_delimiter_of(header), ".csv")):
+        cells = next(csv.reader([header], delimiter=delimiter), [])
+        if len(cells) > 1 and not set(columns).isdisjoint(cells):
+            return suffix
+    return ".txt"
+
+
+def _csv_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
     """Yield the rows of a CSV file, each with its last line."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter=delimiter, restval="", strict=True)
-        while fields := _next_row(reader, path):
-            row = SourceRow(fields, f"{path}, line {reader.line_num}")
+    return _table_rows(file, name, _delimiter_of)
+
+
+def _tsv_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
+    """Yield the rows of a TSV file, each with its last line."""
+    return _table_rows(file, name, lambda _: "\t")
+
+
+def _delimiter_of(header: str) -> str:
+    """Return the delimiter of a CSV file: a semicolon where Excel's language has decimal commas."""
+    return ";" if ";" in header and "," not in header else ","
+
+
+def _table_rows(
+    file: IO[bytes], name: str, delimiter_of: Callable[[str], str]
+) -> Iterator[SourceRow]:
+    readable: Any = file
+    data = io.BufferedReader(readable)
+    # What Excel saves as "Unicode text".
+    encoding = "utf-16" if data.peek(2)[:2] in UTF_16 else "utf-8-sig"
+    with io.TextIOWrapper(data, encoding=encoding, newline="") as lines:
+        try:
+            header = lines.readline()
+        except UnicodeDecodeError as error:
+            raise _not_utf8(name, error, 0) from None
+        reader = csv.DictReader(
+            chain([header], lines), delimiter=delimiter_of(header), restval="", strict=True
+        )
+        while fields := _next_row(reader, name):
+            if len(fields) < len(reader.fieldnames or ()):
+                _check_header(reader.fieldnames or (), name)
+            row = SourceRow(fields, f"{name}, line {reader.line_num}")
             if None in fields:
                 raise InputError(f"{row.where} has more cells than the header")
             yield row
 
 
-def _next_row(reader: csv.DictReader[str], path: Path) -> dict[str, str] | None:
+def _check_header(columns: Sequence[str], name: str) -> None:
+    """Raise InputError if columns have the same name: only the last one would be read."""
+    for number, column in enumerate(columns):
+        # Excel writes empty cells beside the table.
+        if column and column in columns[:number]:
+            raise InputError(f"{name} has two columns with the name {column!r}: rename one")
+
+
+def _not_utf8(name: str, error: UnicodeDecodeError, lines: int) -> InputError:
+    """Return the error for a file in another encoding, such as GB 18030 or Windows-1252.
+
+    Args:
+        name: the file.
+        error: the error of its decoder, which has the bytes that follow the lines before.
+        lines: the number of lines that were decoded before.
+    """
+    data = bytes(error.object)
+    line = lines + data.count(b"\n", 0, error.start) + 1
+    return InputError(
+        f"cannot read {name}, line {line}: it is not UTF-8 (byte 0x{data[error.start]:02x}). Convert it, such as "
+        "by iconv -f ENCODING -t UTF-8"
+    )
+
+
+def _next_row(reader: csv.DictReader[str], name: str) -> dict[str, str] | None:
     """Return the next row of a CSV file, or None after the last.
 
     Cells may be longer than the limit of the module ``csv``, which other code may rely on: it is
@@ -96,7 +283,7 @@ def _next_row(reader: csv.DictReader[str], path: Path) -> dict[str, str] | None:
 
     Args:
         reader: the reader of the file.
-        path: the file, for messages.
+        name: the file, for messages.
 
     Raises:
         InputError: the quotes of a row are wrong, or it is not UTF-8.
@@ -104,36 +291,54 @@ def _next_row(reader: csv.DictReader[str], path: Path) -> dict[str, str] | None:
     limit = csv.field_size_limit(LONGEST_CELL)
     try:
         return next(reader, None)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}, after line {reader.line_num}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise _not_utf8(name, error, reader.line_num) from None
+    except csv.Error as error:
+        raise InputError(f"cannot read {name}, after line {reader.line_num}: {error}") from None
     finally:
         csv.field_size_limit(limit)
 
 
-def _text_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the lines of a text file that are not blank, with their numbers from 0 as ids."""
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    for position, line in enumerate(lines):
-        if line.strip():
-            yield SourceRow({"id": position, "text": line}, f"{path}, line {position + 1}")
+def _json_list_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
+    """Yield the rows of a JSON list, or those of an object {id: text}."""
+    data = file.read()
+    texts: Any = None
+    if data.lstrip()[:1] == b"{":
+        with suppress(ValueError):
+            # Otherwise, the reader of lists says what is wrong.
+            texts = json_of(data, len(data))
+    is_by_id = isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())
+    # An object with such a key is a single row.
+    if not is_by_id or not ROW_KEYS.isdisjoint(texts):
+        yield from json_list_rows(data, name)
+        return
+    for id, text in texts.items():
+        yield SourceRow({"id": id, "text": text}, f"{name}, id {id!r:.80}")
 
 
-def _parquet_rows(path: Path) -> Iterator[SourceRow]:
+def _text_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
+    """Yield the lines of a text file."""
+    lines = file.read().decode("utf-8-sig").splitlines()
+    for number, line in enumerate(lines, 1):
+        yield SourceRow({"text": line}, f"{name}, line {number}")
+
+
+def _parquet_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+    with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as table:
         position = 0
-        for batch in file.iter_batches(1024):
+        for batch in table.iter_batches(1024):
             for fields in batch.to_pylist():
-                yield SourceRow(fields, f"{path}, row {position}")
+                yield SourceRow(fields, f"{name}, row {position}")
                 position += 1
 
 
-READERS = {
+READERS: dict[str, Callable[[IO[bytes], str], Iterator[SourceRow]]] = {
     ".csv": _csv_rows,
-    ".tsv": _csv_rows,
-    ".jsonl": read_json_lines,
-    ".json": read_json_list,
+    ".tsv": _tsv_rows,
+    ".jsonl": json_rows,
+    ".json": _json_list_rows,
     ".parquet": _parquet_rows,
     ".txt": _text_rows,
 }

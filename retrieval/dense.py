@@ -10,7 +10,7 @@ import numpy as np
 
 from qabench.io.files import cache_dir, replacing
 from qabench.models.encoder import ApiEncoder, SentenceEncoder
-from qabench.retrieval.bm25.index import Hits
+from qabench.retrieval.bm25.hits import Hits
 from qabench.retrieval.bm25.search import Ints
 
 Encoder = SentenceEncoder | ApiEncoder
@@ -19,8 +19,8 @@ Encoder = SentenceEncoder | ApiEncoder
 class DenseIndex:
     """The vectors of a corpus's passages.
 
-    Passages are ranked by cosines in full precision. Equal texts have one vector, and so one score:
-    an encoder gives the same text in another batch other last digits.
+    Passages are ranked by cosines in full precision. Equal texts share one vector, so that they
+    have the same score: in another batch, an encoder gives the same text other last digits.
     """
 
     def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:
@@ -32,10 +32,7 @@ class DenseIndex:
         return len(self._places)
 
     def search(self, query: str, k: int) -> Hits:
-        """Return the k best passages with their cosines, best first.
-
-        Ties in the order of the corpus.
-        """
+        """Return the k best passages with their cosines, ties in the order of the corpus."""
         if not len(self):
             return Hits([], [])
         vector = np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]
@@ -66,7 +63,8 @@ def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
         vectors = np.load(path, allow_pickle=False)
         if vectors.shape[0] == len(texts):
             return vectors
-    except (OSError, ValueError, EOFError):  # not there, or damaged
+    except (OSError, ValueError, EOFError):
+        # The file is missing or damaged.
         pass
     vectors = _encoded(texts, encoder)
     with replacing(path) as file:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from qabench.retrieval.bm25.index import Ranking
+from qabench.retrieval.bm25.hits import Ranking
 
-TEXTS = ("contents", "text")  # fields with the text of a document. The first that exists is used
+# Fields with the text of a document. The first one that exists is used.
+TEXTS = ("contents", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DocumentHits(Ranking):
-    """The result of one query to a search engine, the best document first. Iterating gives (id, score) pairs.
+    """The result of one query to a search engine, the best document first.
+
+    Iterating gives (id, score) pairs.
 
     Attributes:
         documents: the documents.
@@ -39,6 +42,7 @@ class DocumentHits(Ranking):
 
     documents: list[Document]
     scores: list[float]
+    # The name of the column of documents. See ``Ranking``.
     documents_are = "id"
 
     def __len__(self) -> int:
@@ -54,11 +58,12 @@ class DocumentHits(Ranking):
 
 
 def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str:
-    """Return the lines of a TREC run for one query: query id, "Q0", document id, rank (from 1), score, tag.
+    """Return the lines of a TREC run for one query.
 
-    Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in
-    different ways. So scores are written as 32-bit numbers, and a score that is not below the
-    previous one is replaced by the next smaller number.
+    The columns are query id, "Q0", document id, rank (from 1), score and tag. Programs that read
+    runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
+    scores are written as 32-bit numbers, and a score that is not below the previous one is replaced
+    by the next smaller number.
     """
     lines, last = [], np.float32(np.inf)
     for rank, (document, score) in enumerate(ranking, 1):
@@ -67,7 +72,9 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str
     return "".join(lines)
 
 
-def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:
+def document_of(
+    fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS
+) -> Document | None:
     """Return the document with these fields, or None if none of ``texts`` is a string."""
     strings = {name: value for name, value in fields.items() if isinstance(value, str)}
     for name in texts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qabench.data.arguments import checked_string
 from qabench.errors import InputError
 from qabench.retrieval.lucene import LuceneIndex
 from qabench.retrieval.opensearch import OpenSearchIndex, open_server
@@ -21,10 +22,10 @@ def open_engine(retriever: str, *, named_by_user: bool = True) -> LuceneIndex | 
         InputError: another form, or the index does not exist or cannot be used.
         MissingExtra: the engine's packages are not installed.
     """
-    name, _, place = retriever.partition(":")
-    if name not in ENGINES or not place:
-        allowed = ", ".join(f"{engine}:{place}" for engine, place in ENGINES.items())
+    name, _, address = checked_string("the retriever", retriever).partition(":")
+    if name not in ENGINES or not address:
+        allowed = ", ".join(f"{engine}:{form}" for engine, form in ENGINES.items())
         raise InputError(f"the retriever is {retriever!r}; allowed: {allowed}")
-    return (
-        LuceneIndex(place) if name == "lucene" else open_server(name, place, named_by_user=named_by_user)
-    )
+    if name == "lucene":
+        return LuceneIndex(address)
+    return open_server(name, address, named_by_user=named_by_user)

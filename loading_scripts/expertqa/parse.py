@@ -50,7 +50,8 @@ CLAIM_KEYS = (
     "revised_claim",
     "revised_evidence",
 )
-OPTIONAL_KEYS = (  # fields of a claim that only some files, or some claims of a file, have
+# Only some files, or some claims of a file, have these fields.
+OPTIONAL_KEYS = (
     "atomic_claims",
     "atomic_evidences",
     "fact_score",
@@ -59,31 +60,34 @@ OPTIONAL_KEYS = (  # fields of a claim that only some files, or some claims of a
     "revised_claim_string",
 )
 TEXTS = ("attribution", "evidence", "revised_evidence", "atomic_claims", "atomic_evidences")
-# a float64 represents all integers up to 2**53 exactly
-LARGEST = {"annotation_time": 2**53, "fact_score": 1}
+# A float64 represents all integers up to 2**53 exactly.
+MAX_NUMBERS = {"annotation_time": 2**53, "fact_score": 1}
 
 
 def parser_of(config: str) -> Callable[[SourceRow], Json]:
     """Return the function that parses a row of a config."""
     if config.startswith("lfqa_"):
         return parse_lfqa
-    return parse_question if config == "questions" else parse_answers
+    if config == "questions":
+        return parse_question
+    return parse_answers
 
 
 def parse_answers(row: SourceRow) -> Json:
-    """Parse a question with answers: a row of any other file than ``r1_data_anon.jsonl`` and the ``lfqa`` files.
+    """Parse a question with answers.
 
-    ``answers`` becomes a list. In the source it is a dict of answers by system. An answer before
-    annotation lacks fields, which are null. Raises DataError that names file, line and field.
+    It is a row of any other file than ``r1_data_anon.jsonl`` and the ``lfqa`` files. ``answers``
+    becomes a list. In the source it is a dict of answers by system. An answer before annotation
+    lacks fields, which are null. Raises DataError that names file, line and field.
     """
     return _question(row) | {"answers": _answers(row)}
 
 
 def parse_lfqa(row: SourceRow) -> Json:
-    """Parse a question of the long-form QA task with its reference answer: a row of an ``lfqa`` file.
+    """Parse a question of the long-form QA task with its reference answer: a row of an lfqa file.
 
-    ``example_id`` starts at 0 in every file. ``question_id`` has no such twins: it is the question's
-    ``id`` in the other configs.
+    ``example_id`` starts at 0 in every file, so that files share ids. ``question_id`` is the
+    question's ``id`` in the other configs.
     """
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
@@ -93,7 +97,7 @@ def parse_lfqa(row: SourceRow) -> Json:
 
 
 def question_id(question: str) -> str:
-    """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
+    """Return the id of a question where the source has none: 12 hex digits of its text's SHA-256."""
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -109,13 +113,15 @@ def _question(row: SourceRow) -> Json:
     metadata = row.object("metadata", "question_type", "field", "specific_field")
     types: str = metadata.get("question_type", str)
     question = row.get("question", str)
+    question_types = [part.strip() for part in types.split("|")]
     return {
         "id": question_id(question),
         "question": question,
         "annotator_id": row.get("annotator_id", str),
         "metadata": {
-            "question_type": [part.strip() for part in types.split("|")],
-            "question_type_text": types,  # rows differ in the spaces around the bars
+            "question_type": question_types,
+            # Rows differ in the spaces around the bars.
+            "question_type_text": types,
             "field": metadata.get("field", str),
             "specific_field": metadata.get("specific_field", str, None),
         },
@@ -125,12 +131,17 @@ def _question(row: SourceRow) -> Json:
 def _answers(row: SourceRow) -> list[Json]:
     answers = []
     for system, value in row.get("answers", dict).items():
-        row.storable("answers", system)
+        row.check_text("answers", system)
         answer = SourceRow.of(value, f"{row.where}, field 'answers'[{system!r:.60}]")
         answer = _filled(answer, "answer_string", *ANSWER_KEYS)
-        claims = answer.get("claims", list, None) and list(map(_claim, answer.rows("claims")))
-        fields = {key: parse_field(answer, key) for key in ANSWER_KEYS if key != "claims"}
-        answers.append({"system": system, "claims": claims} | fields)
+        claims = answer.get("claims", list, None)
+        if claims:
+            claims = [_claim(claim) for claim in answer.rows("claims")]
+        parsed = {"system": system, "claims": claims}
+        for key in ANSWER_KEYS:
+            if key != "claims":
+                parsed[key] = parse_field(answer, key)
+        answers.append(parsed)
     return answers
 
 
@@ -138,26 +149,31 @@ def _claim(row: SourceRow) -> Json:
     present = [key for key in OPTIONAL_KEYS if key in row.fields]
     row = _filled(row, "claim_string", *CLAIM_KEYS, *OPTIONAL_KEYS)
     revised = row.get("revised_evidence", str, list, None)
-    if is_text := isinstance(revised, str):
+    revised_is_text = None
+    # It is a string in 95 % of the claims and a list in the others. A column has one type.
+    if revised is not None:
+        revised_is_text = isinstance(revised, str)
+    if revised_is_text:
         row = SourceRow({**row.fields, "revised_evidence": [revised]}, row.where)
-    return {key: parse_field(row, key) for key in CLAIM_KEYS + OPTIONAL_KEYS} | {
-        "revised_evidence_is_text": None if revised is None else is_text,
-        "optional_fields": present,
-    }
+    claim = {key: parse_field(row, key) for key in CLAIM_KEYS + OPTIONAL_KEYS}
+    # The source's form can be restored from these two.
+    claim["revised_evidence_is_text"] = revised_is_text
+    claim["optional_fields"] = present
+    return claim
 
 
 def parse_field(row: SourceRow, key: str) -> Any:
-    """Return a field of an answer or a claim: a label, a list of strings, a number, or a string.
-
-    Most may be null.
-    """
-    if key in LABELS:
-        return None if row.get(key, str, None) is None else row.one_of(key, LABELS[key])
+    """Return a field of an answer or a claim. Only the texts of both must not be null."""
+    if key in ("answer_string", "claim_string"):
+        return row.get(key, str)
+    if key in MAX_NUMBERS:
+        return _number(row, key, MAX_NUMBERS[key])
     if key in TEXTS:
         return row.get(key, list, None) and row.list_of(key)
-    if key in LARGEST:
-        return _number(row, key, LARGEST[key])
-    return row.get(key, str, *(() if key in ("answer_string", "claim_string") else (None,)))
+    value = row.get(key, str, None)
+    if key in LABELS and value is not None:
+        return row.one_of(key, LABELS[key])
+    return value
 
 
 def _filled(row: SourceRow, required: str, *keys: str) -> SourceRow:
@@ -169,8 +185,11 @@ def _filled(row: SourceRow, required: str, *keys: str) -> SourceRow:
 
 def _number(row: SourceRow, key: str, most: int) -> float | None:
     value = row.get(key, int, float, None)
-    if value is not None and not 0 <= value <= most:  # NaN is not in the range either
+    if value is None:
+        return None
+    # NaN is not in the range either.
+    if not 0 <= value <= most:
         raise DataError(
             f"{row.where}, field {key!r}: expected a number from 0 to {most}, got {value!s:.60}"
         )
-    return None if value is None else float(value)
+    return float(value)

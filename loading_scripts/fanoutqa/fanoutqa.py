@@ -16,10 +16,11 @@ from qabench.loading_scripts.fanoutqa.parse import read_rows
 
 
 class FanOutQA(BenchmarkBuilder):
-    """Configs dev, dev_nov23 and sample (split validation), test and test_nov23 (split test), leaderboard (split test).
+    """Builds FanOutQA's configs.
 
-    ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``. Test questions
-    have neither.
+    The configs dev, dev_nov23 and sample have the split validation, and test, test_nov23 and
+    leaderboard the split test. ``answer`` and ``decomposition`` are JSON text for
+    ``qabench.data.answers.loads``. Test questions have neither.
     """
 
     BENCHMARK = "fanoutqa"
@@ -31,6 +32,6 @@ class FanOutQA(BenchmarkBuilder):
     LICENSE = "cc-by-sa-4.0"
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
-        return (
-            read_results(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)
-        )
+        if self.config.name == LEADERBOARD:
+            return read_results(path)
+        return read_rows(path, self.config.name)

@@ -1,16 +1,17 @@
 """FanOutQA's published results: the files ``leaderboard-submissions/results/*.json``.
 
-No ``datasets`` here.
+This module does not import ``datasets``, which is slow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from qabench.data.rows import Json, Row, SourceRow, read_json
-from qabench.io.tables import flattened
-from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path, source_table
+from qabench.errors import DataError
+from qabench.loading_scripts import LEADERBOARD, dataset_table
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
 from qabench.loading_scripts.published import PublishedScore
 
@@ -22,11 +23,15 @@ SETTINGS = {
 ROUGES = ("rouge1", "rouge2", "rougeL")
 MEASURES = ("precision", "recall", "fscore")
 
-AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt-oss-20b.json")
-"""The result files that were last changed after 2025-02-28: on 2025-03-05, and twice on 2025-09-21."""
+# The authors changed the judge on 2025-02-28. These result files were last changed on 2025-03-05,
+# and twice on 2025-09-21.
+FILES_OF_TODAYS_JUDGE = (
+    "llama33_70b_distill_ds_32k.json",
+    "gpt-oss-120b.json",
+    "gpt-oss-20b.json",
+)
 
-
-# What a submission says of its system: the key, and the types of its value. ``details`` is optional.
+# What a submission says of its system, with the types of the values. ``details`` is optional.
 SYSTEM: dict[str, tuple[type | None, ...]] = {
     "name": (str,),
     "authors": (str,),
@@ -43,77 +48,97 @@ TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
 def system_of(row: SourceRow, *ignored: str) -> Json:
     """Return the keys of ``SYSTEM`` in the metadata of a submission.
 
-    Raises DataError for a missing key, a key that is neither allowed nor ``ignored``, or a wrong
-    value.
+    Raises DataError, with a line for each missing key, each key that is neither allowed nor
+    ``ignored``, and each wrong value.
     """
-    row.only(*SYSTEM, *ignored).one_of("type", TYPES)
-    return {
-        key: row.get(key, *types)
-        for key, types in SYSTEM.items()
-        if key != "details" or key in row.fields
-    }
+    system = {}
+    errors = []
+    for key in row.fields:
+        if key not in (*SYSTEM, *ignored):
+            errors.append(f"{row.where}: unknown field {key!r}; the fields are {', '.join(SYSTEM)}")
+    for key, types in SYSTEM.items():
+        if key == "details" and key not in row.fields:
+            continue
+        try:
+            if key == "type":
+                system[key] = row.one_of(key, TYPES)
+            else:
+                system[key] = row.get(key, *types)
+        except DataError as error:
+            errors.append(str(error))
+    if errors:
+        raise DataError("\n".join(errors))
+    return system
 
 
 def read_results(path: Path) -> Iterator[Json]:
     """Yield one row per setting of the system in the file.
 
-    Raises DataError that names file and field.
+    Raises:
+        DataError: the file has another format. It names file and field.
     """
     file = SourceRow.of(read_json(path), str(path)).only(
         "_submission_hash", "_results_hash", "metadata", *SETTINGS
     )
     system = {"details": None, **system_of(file.object("metadata", *SYSTEM))}
+    judge = JUDGE if path.name in FILES_OF_TODAYS_JUDGE else EARLIER_JUDGE
     common = {
         "system": system.pop("name"),
         **system,
         "file": path.name,
-        "judge": JUDGE if path.name in AFTER_THE_CHANGE else EARLIER_JUDGE,
+        "judge": judge,
         "judge_source": "inferred from the date of the file",
     }
     for key, setting in SETTINGS.items():
-        if file.fields.get(key) is not None:  # a submission may lack a setting
+        # A submission may lack a setting.
+        if file.fields.get(key) is not None:
             scores = _scores(file.object(key, "acc", "rouge", "bleurt", "gpt"))
             yield {**common, "setting": setting, **scores}
 
 
 def published_scores() -> list[PublishedScore]:
-    """Return all scores of all systems, by metric.
-
-    Raises SourceError if a file is not available.
-    """
-    sources = source_table("fanoutqa")
-    return [
-        PublishedScore(
-            row["system"],
-            row["setting"],
-            "test",
-            metric,
-            value,
-            sources[path].url,
-            row["judge"] if metric == "gpt" else None,
-        )
-        for path in dataset_table("fanoutqa").config(LEADERBOARD).files
-        for row in read_results(open_path("fanoutqa", path))
-        for metric, value in _flat(row).items()
-    ]
+    """Return all scores of all systems, by metric. Raises SourceError if a file is not available."""
+    sources = dataset_table("fanoutqa").sources
+    scores = []
+    for path in dataset_table("fanoutqa").config(LEADERBOARD).files:
+        for row in read_results(dataset_table("fanoutqa").open_path(path)):
+            for metric, value in _flat(row).items():
+                judge = row["judge"] if metric == "gpt" else None
+                url = sources[path].url
+                score = PublishedScore(
+                    row["system"], row["setting"], "test", metric, value, url, judge
+                )
+                scores.append(score)
+    return scores
 
 
 def _flat(row: Row) -> dict[str, float]:
     """Return the scores of a row by the names of the benchmark's metrics."""
     scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
-    return {name: value for name, value in flattened(scores) if value is not None}
+    return {name: value for name, value in _flattened(scores, "") if value is not None}
+
+
+def _flattened(scores: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield (name, value) of each score, with a name such as "acc.loose"."""
+    for name, value in scores.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _scores(row: SourceRow) -> Json:
     rouge = row.object("rouge", *ROUGES)
+    accuracy = _numbers(row, "acc", ("loose", "strict"))
+    measures = {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES}
     return {
-        "acc": _numbers(row, "acc", ("loose", "strict")),
-        "rouge": {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES},
+        "acc": accuracy,
+        "rouge": measures,
         "bleurt": row.number("bleurt", None),
         "gpt": row.number("gpt", None),
     }
 
 
 def _numbers(row: SourceRow, key: str, names: tuple[str, ...]) -> dict[str, float]:
-    part = row.object(key, *names)
-    return {name: part.number(name) for name in names}
+    numbers = row.object(key, *names)
+    return {name: numbers.number(name) for name in names}

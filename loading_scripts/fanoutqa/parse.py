@@ -1,6 +1,6 @@
 """Rows of FanOutQA's files as rows of the dataset.
 
-No ``datasets`` here: the command line reads rows without it.
+This module does not import ``datasets``, which is slow: the command line reads rows without it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import dumps
+from qabench.data.answers import dumps_read
 from qabench.data.rows import Json, SourceRow, read_json_list
 from qabench.errors import DataError
 
@@ -18,7 +18,9 @@ JUDGE = "gpt-4o-2024-11-20"
 """The judge of the authors' scorer since 2025-02-28 (commit bd0d106)."""
 EARLIER_JUDGE = "gpt-4-0613"
 """The judge before, and in the package fanoutqa on PyPI up to 1.1.1."""
-TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was not looked up
+NOT_PUBLIC = "the answers to test questions are not public. Submit the model's answers: `qabench fanoutqa submit`"
+# In the corrections of 2026, this stands for an id that was not looked up.
+TO_BE_DETERMINED = "###TBD###"
 
 
 def read_rows(path: Path, config: str) -> Iterator[Json]:
@@ -36,21 +38,22 @@ def parse_dev(row: SourceRow) -> Json:
     row.only("id", "question", "decomposition", "answer", "categories")
     evidence = list(_evidence(row))
     _check_answer(row, "answer")
+    # An answer is a string, a number, a list or an object, so that no typed column fits. The feature
+    # ``datasets.Json`` is lossy: it rounds floats, and turns the string "1998" into a number.
     return {
         **_common(row),
-        "answer": dumps(row.fields["answer"]),
-        "decomposition": dumps(row.fields["decomposition"]),
+        "answer": dumps_read(row.fields["answer"]),
+        "decomposition": dumps_read(row.fields["decomposition"]),
         "necessary_evidence": evidence,
     }
 
 
 def parse_test(row: SourceRow) -> Json:
-    """Return a test question, which has no answer and no decomposition: a row of ``fanout-final-test.json``."""
+    """Return a test question: ``fanout-final-test.json`` has no answers and decompositions."""
     row.only("id", "question", "necessary_evidence", "categories")
-    return {
-        **_common(row),
-        "necessary_evidence": [_page(page) for page in row.rows("necessary_evidence")],
-    }
+    question = _common(row)
+    question["necessary_evidence"] = [_page(page) for page in row.rows("necessary_evidence")]
+    return question
 
 
 def _common(row: SourceRow) -> Json:
@@ -83,7 +86,7 @@ def _page_number(row: SourceRow, key: str) -> int | None:
 
 
 def _evidence(row: SourceRow) -> Iterator[Json]:
-    """Yield the pages of a checked decomposition, each sub-question's before its own sub-questions'."""
+    """Check a decomposition, and yield its pages: a sub-question's own before those below it."""
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)
@@ -99,9 +102,12 @@ def _check_answer(row: SourceRow, key: str) -> None:
 
 
 def _check_value(value: Any, where: str) -> None:
-    if isinstance(value, dict | list):
-        for part, item in value.items() if isinstance(value, dict) else enumerate(value):
-            _check_value(item, f"{where}[{part!r}]")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_value(item, f"{where}[{key!r}]")
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _check_value(item, f"{where}[{position}]")
     elif value is None or (isinstance(value, float) and not math.isfinite(value)):
         raise DataError(
             f"{where}: expected a string, finite number, true or false, a list or an object, got {value!r}"

@@ -1,4 +1,4 @@
-"""Chunks of the chapters, and which of them contain a question's answer components: documents and their relevance.
+"""Chunks of the chapters, and their relevance: which of them contain a question's components.
 
 The author of the benchmark splits with llama-index (500 tokens, 64 of overlap). These chunks need
 no model and no download: a token is a word or a punctuation mark, between 1.2% fewer and 0.2% more
@@ -15,9 +15,12 @@ from itertools import pairwise
 from qabench.data.rows import Row
 from qabench.text import repaired
 
-CHUNK_SIZE, OVERLAP = 500, 64  # tokens, as in the source
-CHUNKER = "sentences-1"  # the number changes when any chunk changes
-LONGEST_ABBREVIATION = 16  # characters, with what must precede it
+# In tokens, as in the source.
+CHUNK_SIZE, OVERLAP = 500, 64
+# The number changes when any chunk changes.
+CHUNKER = "sentences-1"
+# The longest match of ABBREVIATION is shorter.
+MAX_ABBREVIATION_CHARACTERS = 16
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
 # A full stop, closing quotes and brackets, whitespace, and a character that can begin a sentence.
@@ -27,7 +30,7 @@ ABBREVIATION = re.compile(
 )
 
 Unit = tuple[int, int, int]
-"""Start, end and number of tokens of a part of the text that is not split: a sentence or line, and whitespace."""
+"""Start, end and number of tokens of a sentence or line with its whitespace, which is not split."""
 
 
 def cut(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
@@ -43,7 +46,9 @@ def cut(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
 def cut_spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
     """Return (start, end) of each chunk in the text, with the whitespace at its ends (see ``cut``)."""
     units = list(_units(text, size))
-    spans, first, tokens = [], 0, 0
+    spans = []
+    # The first unit of the chunk so far, and the number of its tokens.
+    first, tokens = 0, 0
     for i, (_, _, count) in enumerate(units):
         if tokens + count > size:
             spans.append((units[first][0], units[i - 1][1]))
@@ -55,9 +60,7 @@ def cut_spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Return (start, end) of each sentence or line.
-
-    Together they are the whole text.
+    """Return (start, end) of each sentence or line: together they are the whole text.
 
     A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows,
     or an abbreviation or an initial precedes it, and at the end of a line, because headings, code
@@ -66,9 +69,8 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
     for line in LINE.finditer(text):
         start = line.start()
         for stop in STOP.finditer(text, line.start(), line.end()):
-            if not ABBREVIATION.search(
-                text, max(start, stop.start() - LONGEST_ABBREVIATION), stop.start()
-            ):
+            before = max(start, stop.start() - MAX_ABBREVIATION_CHARACTERS)
+            if not ABBREVIATION.search(text, before, stop.start()):
                 yield start, stop.end()
                 start = stop.end()
         if start < line.end():
@@ -87,12 +89,14 @@ def judgments(question: Row, chunks: Sequence[str]) -> list[tuple[str, int]]:
     ``ftfy.fix_text`` on both. Chunks with 0 are judged too, so that a question whose components are
     in no chunk counts in the means of other programs.
     """
-    components = [
-        [repaired(context) for context in part["context"]] for part in question["answer_context"]
-    ]
+    contexts_of_components = []
+    for component in question["answer_context"]:
+        contexts_of_components.append([repaired(context) for context in component["context"]])
     pairs = []
     for position, chunk in enumerate(map(repaired, chunks)):
-        relevance = sum(any(context in chunk for context in contexts) for contexts in components)
+        relevance = 0
+        for contexts in contexts_of_components:
+            relevance += any(context in chunk for context in contexts)
         pairs.append((doc_id(question["chapter"], position), relevance))
     return pairs
 
@@ -100,16 +104,21 @@ def judgments(question: Row, chunks: Sequence[str]) -> list[tuple[str, int]]:
 def _units(text: str, size: int) -> Iterator[Unit]:
     for start, end in sentences(text):
         tokens = [match.start() for match in TOKEN.finditer(text, start, end)]
+        # A sentence of more than ``size`` tokens is cut before every ``size``-th of them.
         bounds = [start, *tokens[size::size], end]
-        counts = [min(size, len(tokens) - at) for at in range(0, len(tokens), size)] or [0]
-        for (left, right), count in zip(pairwise(bounds), counts, strict=True):
-            yield left, right, count
+        remaining = len(tokens)
+        for left, right in pairwise(bounds):
+            yield left, right, min(size, remaining)
+            remaining -= size
 
 
-def _overlapping(units: list[Unit], first: int, at: int, most: int) -> tuple[int, int]:
-    """Return the first unit of the chunk that continues with ``units[at]``, and how many tokens it repeats."""
+def _overlapping(units: list[Unit], first: int, at: int, max_tokens: int) -> tuple[int, int]:
+    """Return where the chunk that continues with ``units[at]`` begins, and the tokens it repeats.
+
+    It begins after ``first``, the start of the previous chunk, and repeats at most ``max_tokens``.
+    """
     start, tokens = at, 0
-    while start - 1 > first and tokens + units[start - 1][2] <= most:
+    while start - 1 > first and tokens + units[start - 1][2] <= max_tokens:
         start -= 1
         tokens += units[start][2]
     return start, tokens

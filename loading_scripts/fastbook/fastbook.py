@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from qabench.data.rows import Json
-from qabench.loading_scripts import dataset_table, open_path
+from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.fastbook.chunks import cut, doc_id, judgments
 from qabench.loading_scripts.fastbook.parse import (
@@ -25,11 +25,12 @@ NOTEBOOK = ".ipynb"
 
 
 class Fastbook(BenchmarkBuilder):
-    """Configs questions, keywords, contexts, qrels (split test), corpus and chunks (split corpus), leaderboard.
+    """Builds fastbook's configs.
 
-    The sample has the same configs. ``id`` ("13-4": chapter and question number) joins questions
-    with keywords, and with ``query_id`` of contexts and qrels. ``chapter`` joins them with the
-    corpus. ``doc_id`` joins qrels and chunks.
+    The configs questions, keywords, contexts, qrels and leaderboard have the split test, and corpus
+    and chunks the split corpus. The sample has the same configs. ``id`` ("13-4": chapter and
+    question number) joins questions with keywords, and with ``query_id`` of contexts and qrels.
+    ``chapter`` joins them with the corpus. ``doc_id`` joins qrels and chunks.
     """
 
     BENCHMARK = "fastbook"
@@ -56,15 +57,15 @@ class Fastbook(BenchmarkBuilder):
         return map(parse_question, read_questions(path))
 
     def _judged(self, path: Path, split: str) -> Iterator[Json]:
-        """Yield the qrels of a file of questions.
-
-        The notebooks of the split are read with it.
-        """
+        """Yield the qrels of a file of questions. The notebooks of the split are read with it."""
         if path.suffix == NOTEBOOK:
             return
         files = dataset_table("fastbook").config(self.config.name).splits[split]
-        notebooks = [open_path("fastbook", file) for file in files if file.endswith(NOTEBOOK)]
-        chunks = {chapter["chapter"]: cut(chapter["text"]) for chapter in map(read_chapter, notebooks)}
+        chunks = {}
+        for file in files:
+            if file.endswith(NOTEBOOK):
+                chapter = read_chapter(dataset_table("fastbook").open_path(file))
+                chunks[chapter["chapter"]] = cut(chapter["text"])
         for question in map(parse_question, read_questions(path)):
             for document, relevance in judgments(question, chunks[question["chapter"]]):
                 yield {"query_id": question["id"], "doc_id": document, "relevance": relevance}

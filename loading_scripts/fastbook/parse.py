@@ -1,9 +1,9 @@
-"""Rows of fastbook-benchmark's files (JSON, notebooks, CSV) as rows of the dataset, without ``datasets``.
+"""Rows of fastbook-benchmark's files (JSON, notebooks, CSV) as rows of the dataset.
 
-Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and
-an answer component that is one string becomes a list with one element (the source's lists have at
-least two). Of a notebook, the types and sources of the cells are kept. Outputs, execution counts,
-attachments and metadata are not.
+This module does not import ``datasets``, which is slow. Nothing of a question or a keyword query is
+lost: the flags "true" and "false" become booleans, and an answer component that is one string
+becomes a list with one element (the source's lists have at least two). Of a notebook, the types and
+sources of the cells are kept. Outputs, execution counts, attachments and metadata are not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from pathlib import Path
 
 from qabench.data.rows import Json, Row, SourceRow, read_json
@@ -20,6 +19,8 @@ from qabench.errors import DataError
 QUESTIONNAIRE = "## Questionnaire"
 CELL_TYPES = ("markdown", "code", "raw")
 FLAGS = {"true": True, "false": False}
+# Every number with 18 digits fits into a column of int64.
+MAX_DIGITS = 18
 
 _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 
@@ -35,32 +36,33 @@ def parse_question(row: SourceRow) -> Json:
 
 
 def parse_contexts(row: SourceRow) -> list[Json]:
-    """Return the relevant passages of a question, in order.
-
-    Indexes count from 0.
-
-    A component may have none.
-    """
+    """Return the relevant passages of a question, in order, with indexes from 0."""
     question = parse_question(row)
-    numbers = {"query_id": question["id"]} | {
-        key: question[key] for key in ("chapter", "question_number")
-    }
-    return [
-        {**numbers, "component_index": i, "context_index": j, "context": context}
-        | {key: component[key] for key in ("explicit_context", "extraneous_answer")}
-        for i, component in enumerate(question["answer_context"])
-        for j, context in enumerate(component["context"])
-    ]
+    passages = []
+    for i, component in enumerate(question["answer_context"]):
+        for j, context in enumerate(component["context"]):
+            passages.append(
+                {
+                    "query_id": question["id"],
+                    "chapter": question["chapter"],
+                    "question_number": question["question_number"],
+                    "component_index": i,
+                    "context_index": j,
+                    "context": context,
+                    "explicit_context": component["explicit_context"],
+                    "extraneous_answer": component["extraneous_answer"],
+                }
+            )
+    return passages
 
 
 def read_chapter(path: Path) -> Json:
     """Return a chapter: a notebook of nbformat 4.
 
-    The leading digits of its file name are the chapter's number.
-
-    The title is the first top-level heading of a markdown cell. See ``chapter_text`` for the text.
-    ``cells`` are all cells, including the questionnaire, with position (from 0), cell_type and
-    source. Raises DataError that names file and field.
+    The leading digits of its file name are the chapter's number. The title is the first top-level
+    heading of a markdown cell. See ``chapter_text`` for the text. ``cells`` are all cells,
+    including the questionnaire, with position (from 0), cell_type and source. Raises DataError that
+    names file and field.
     """
     notebook = SourceRow.of(read_json(path), str(path)).only(
         "cells", "metadata", "nbformat", "nbformat_minor"
@@ -81,14 +83,17 @@ def read_chapter(path: Path) -> Json:
 
 
 def chapter_text(cells: Iterable[Row]) -> str:
-    """Return the text that is searched: the sources of the chapter's markdown and code cells, a newline after each.
+    """Return the text that is searched: the chapter's markdown and code cells, each with a newline.
 
-    The text ends before the first markdown cell that contains "## Questionnaire".
+    As in the source, it ends before the first markdown cell that contains "## Questionnaire".
     """
-    before = takewhile(
-        lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells
-    )
-    return "".join(f"{cell['source']}\n" for cell in before if cell["cell_type"] != "raw")
+    text = ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown" and QUESTIONNAIRE in cell["source"]:
+            break
+        if cell["cell_type"] != "raw":
+            text += f"{cell['source']}\n"
+    return text
 
 
 def _with_id(values: Json) -> Json:
@@ -98,7 +103,9 @@ def _with_id(values: Json) -> Json:
 
 def _texts(row: SourceRow, key: str) -> list[str]:
     text = row.get(key, str, list)
-    return [text] if isinstance(text, str) else row.list_of(key)
+    if isinstance(text, str):
+        return [text]
+    return row.list_of(key)
 
 
 def _flag(row: SourceRow, key: str) -> bool:
@@ -106,11 +113,14 @@ def _flag(row: SourceRow, key: str) -> bool:
 
 
 def _number(row: SourceRow, key: str) -> int:
-    value = row.get(key, int, str)  # CSV files have only text
-    number = int(value) if str(value).isdecimal() and len(str(value)) < 19 else -1
-    if number < 0:
-        raise DataError(f"{row.where}, field {key!r}: expected an integer from 0, got {value!r:.60}")
-    return number
+    # CSV files have only text.
+    value = row.get(key, int, str)
+    text = str(value)
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
+        raise DataError(
+            f"{row.where}, field {key!r}: expected an integer from 0, got {value!r:.60}"
+        )
+    return int(text)
 
 
 KEYWORDS = {"chapter": _number, "question_number": _number, "question_text": str, "keywords": str}
@@ -134,17 +144,19 @@ QUESTION = {
 
 def _cell(row: SourceRow, position: int) -> Json:
     row.only("cell_type", "source", "metadata", "id", "attachments", "execution_count", "outputs")
-    # nbformat's two forms: a string, or a list of lines with line endings
     return {
         "position": position,
         "cell_type": row.one_of("cell_type", CELL_TYPES),
+        # nbformat has two forms: a string, or a list of lines with their line endings.
         "source": "".join(_texts(row, "source")),
     }
 
 
 def _title(cells: list[Json], where: str) -> str:
     for cell in cells:
-        for line in cell["source"].split("\n") if cell["cell_type"] == "markdown" else ():
+        if cell["cell_type"] != "markdown":
+            continue
+        for line in cell["source"].split("\n"):
             if line.startswith("# "):
                 return str(line[2:].strip())
     raise DataError(
@@ -153,26 +165,22 @@ def _title(cells: list[Json], where: str) -> str:
 
 
 def read_questions(path: Path) -> Iterator[SourceRow]:
-    """Yield the questions of a ``fastbook-benchmark.json``.
-
-    ``where`` counts them from 0.
-
-    Raises DataError.
-    """
+    """Yield the questions of a ``fastbook-benchmark.json``. Raises DataError."""
     document = SourceRow.of(read_json(path), str(path)).only("questions")
     for i, value in enumerate(document.get("questions", list)):
         yield SourceRow.of(value, f"{path}, row {i}")
 
 
 def read_keywords(path: Path) -> Iterator[Json]:
-    """Yield the keyword queries of a CSV file whose header is ``KEYWORDS``.
+    """Yield the keyword queries of a CSV file whose header is ``KEYWORDS``, without blank lines.
 
-    Blank lines are skipped.
-
-    Raises DataError that names file and line.
+    Raises:
+        DataError: the file has another format. It names file and line.
     """
     line = 1
     try:
+        # A spreadsheet program may write a byte order mark, which would become a part of the first
+        # column's name.
         with path.open(encoding="utf-8-sig", newline="") as file:
             # A row with too few fields has null for the others.
             reader = csv.DictReader(file, strict=True, restkey="(further field)")

@@ -14,12 +14,11 @@ from qabench.loading_scripts.felm.parse import read_rows
 
 
 class FELM(BenchmarkBuilder):
-    """Configs all, one for each domain (wk, science, math, reasoning, writing_rec), sample, leaderboard.
+    """Builds FELM's configs.
 
-    Split test.
-
-    ``segmented_response``, ``labels`` and ``comment`` are aligned lists. ``type`` is aligned with
-    them or empty.
+    They are all, one for each domain (wk, science, math, reasoning, writing_rec), sample and
+    leaderboard, each with the split test. ``segmented_response``, ``labels`` and ``comment`` are
+    aligned lists. ``type`` is aligned with them or empty.
     """
 
     BENCHMARK = "felm"

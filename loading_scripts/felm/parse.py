@@ -1,12 +1,14 @@
-"""Rows of FELM's file as rows of the dataset. This module does not import ``datasets``, which is slow.
+"""Rows of FELM's file as rows of the dataset.
 
-The source writes missing values in several ways: NaN for a response, an empty string or an empty
-list instead of a list. Which of them it writes follows from the rest of the row, so the dataset can
-have lists throughout without loss: ``parse_row`` rejects a row that breaks one of these rules.
+This module does not import ``datasets``, which is slow. The source writes missing values in several
+ways: NaN for a response, an empty string or an empty list instead of a list. Which of them it
+writes follows from the rest of the row, so the dataset can have lists throughout without loss:
+``parse_row`` rejects a row that breaks one of these rules.
 
 - ``response`` is NaN if there is none, and never null.
 - ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.
-- ``ref_contents`` is an empty string if the row has no references, and else a list, which may be empty.
+- ``ref_contents`` is an empty string if the row has no references, and else a list, which may be
+  empty.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from qabench.errors import DataError
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 ERROR_TYPES = (None, "", "knowledge_error", "reasoning_error", "irrelevant_with_qst", "fooled")
-TEXT_FOR_LIST = "reasoning"  # the domain whose rows have "" for ``type`` and ``ref``
+# Rows of this domain have "" for ``type`` and ``ref``.
+DOMAIN_WITHOUT_LISTS = "reasoning"
 
 
 def read_rows(path: Path, config: str) -> Iterator[Json]:
     """Return the rows of a config's file as rows of the dataset, in order.
 
-    Raises DataError as ``parse_row``.
+    Raises:
+        DataError: as ``parse_row``.
     """
     rows = map(parse_row, read_json_lines(path))
     return (row for row in rows if config not in DOMAINS or row["domain"] == config)
@@ -44,7 +48,9 @@ def parse_row(row: SourceRow) -> Json:
     values = row.read(FIELDS)
     n = len(values["segmented_response"])
     for key in ("labels", "comment", "type"):
-        if len(values[key]) != n and (values[key] or key != "type"):
+        # Only ``type`` may be empty, as it is for math.
+        is_empty_type = key == "type" and not values[key]
+        if len(values[key]) != n and not is_empty_type:
             raise DataError(
                 f"{row.where}, field {key!r}: expected one entry for each of the {n} segments, got {len(values[key])}"
             )
@@ -57,19 +63,22 @@ def _domain(row: SourceRow, key: str) -> str:
 
 def _response(row: SourceRow, key: str) -> str | None:
     response = row.get(key, str, float)
-    if isinstance(response, float) and not math.isnan(response):
+    if isinstance(response, str):
+        return response
+    if not math.isnan(response):
         raise DataError(f"{row.where}, field {key!r}: expected NaN, got {response!r}")
-    return response if isinstance(response, str) else None
+    return None
 
 
 def _types(row: SourceRow, key: str) -> list[str | None]:
-    if row.fields["domain"] == TEXT_FOR_LIST:
+    if row.fields["domain"] == DOMAIN_WITHOUT_LISTS:
         return _no_list(row, key)
     types = row.get(key, list)
     for i, name in enumerate(types):
         # A list or an object cannot be compared with the allowed values.
         if not isinstance(name, str | None) or name not in ERROR_TYPES:
-            allowed = ", ".join("null" if kind is None else repr(kind) for kind in ERROR_TYPES)
+            names = ["null" if kind is None else repr(kind) for kind in ERROR_TYPES]
+            allowed = ", ".join(names)
             raise DataError(
                 f"{row.where}, field {key!r}[{i}]: expected one of {allowed}, got {name!r:.60}"
             )
@@ -77,11 +86,15 @@ def _types(row: SourceRow, key: str) -> list[str | None]:
 
 
 def _references(row: SourceRow, key: str) -> list[str]:
-    return _no_list(row, key) if row.fields["domain"] == TEXT_FOR_LIST else row.list_of(key)
+    if row.fields["domain"] == DOMAIN_WITHOUT_LISTS:
+        return _no_list(row, key)
+    return row.list_of(key)
 
 
 def _contents(row: SourceRow, key: str) -> list[str]:
-    return row.list_of(key) if row.fields["ref"] else _no_list(row, key)
+    if row.fields["ref"]:
+        return row.list_of(key)
+    return _no_list(row, key)
 
 
 def _no_list(row: SourceRow, key: str) -> list[Any]:

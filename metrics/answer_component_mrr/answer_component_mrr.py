@@ -6,15 +6,17 @@ from typing import Any, ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fastbook.answer_components import answer_component_scores
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.fastbook import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class AnswerComponentMrr(MetricModule, evaluate.Metric):
-    """Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of
-    the question's answer have been retrieved, or 0 if one of them is not in the first k passages. A
-    component is retrieved by a passage that contains one of its contexts. A fraction. Equal to the
-    official score of fastbook-benchmark to the last digit.
+    """How early a system retrieves everything that an answer needs (Answer Component MRR@k).
+
+    The score of a question is 1 / the rank at which all components of its answer have been
+    retrieved, or 0 if one of them is not in the first k passages. A component is retrieved by a
+    passage that contains one of its contexts. The result is the mean over questions, a
+    fraction, equal to the official score of fastbook-benchmark to the last digit.
 
     Args:
         predictions: for each question the list of its passages (strings), best first, or None if
@@ -50,29 +52,17 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fastbook"
+    GROUP = "retrieval"
+    OPTIONS: ClassVar = metrics.OPTIONS
+    # Not recall, which is undefined, and so an error, for a question without components.
+    SCORER_OPTIONS: ClassVar = {"measures": ("mrr",)}
     REFERENCE = "answer_context"
+    PREDICTION = "passages"
+    COUNTS = metrics.counts
     TYPES: ClassVar[Any] = {
         "predictions": ["string"],
-        "references": [{"context": ["string"], "explicit_context": "bool", "extraneous_answer": "bool"}],
+        "references": [
+            {"context": ["string"], "explicit_context": "bool", "extraneous_answer": "bool"}
+        ],
     }
     URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        k: int | list[int] = 10,
-        skip_empty_contexts: bool = False,
-        skip_extraneous: bool = False,
-        explicit_only: bool = False,
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        score = answer_component_scores(
-            references,
-            predictions,
-            k,
-            skip_empty_contexts=skip_empty_contexts,
-            skip_extraneous=skip_extraneous,
-            explicit_only=explicit_only,
-        )
-        return score.as_dict("mrr", per_question) | self.provenance(references, **score.signature())

@@ -6,14 +6,17 @@ from typing import Any, ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fastbook.answer_components import answer_component_scores
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.fastbook import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class AnswerComponentRecall(MetricModule, evaluate.Metric):
-    """Answer Component Recall@k: the mean over questions of the share of the answer's components
-    that are retrieved in the top k. A component is retrieved by a passage that contains one of its
-    contexts. A fraction. Equal to the official score of fastbook-benchmark to the last digit.
+    """How much of what an answer needs a system retrieves (Answer Component Recall@k).
+
+    The score of a question is the share of its answer's components that are retrieved in the
+    top k. A component is retrieved by a passage that contains one of its contexts. The result
+    is the mean over questions, a fraction, equal to the official score of fastbook-benchmark to
+    the last digit.
 
     Args:
         predictions: for each question the list of its passages (strings), best first, or None if
@@ -42,7 +45,9 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
         >>> metric = qabench.load_metric("answer_component_recall")
         >>> result = metric.compute(
         ...     predictions=[["A0 is one square meter.", "The ratio is 1.414.", "A4 weighs 5 g."]],
-        ...     references=[[{"context": ["ratio is 1.414"]}, {"context": ["one square", "1 m2"]}, {"context": []}]],
+        ...     references=[
+        ...         [{"context": ["ratio is 1.414"]}, {"context": ["one square", "1 m2"]}, {"context": []}]
+        ...     ],
         ...     k=[1, 10],
         ... )
         >>> result["recall@1"], result["recall@10"]
@@ -50,29 +55,17 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fastbook"
+    GROUP = "retrieval"
+    OPTIONS: ClassVar = metrics.OPTIONS
+    # The two measures are two metrics of ``evaluate``.
+    SCORER_OPTIONS: ClassVar = {"measures": ("recall",)}
     REFERENCE = "answer_context"
+    PREDICTION = "passages"
+    COUNTS = metrics.counts
     TYPES: ClassVar[Any] = {
         "predictions": ["string"],
-        "references": [{"context": ["string"], "explicit_context": "bool", "extraneous_answer": "bool"}],
+        "references": [
+            {"context": ["string"], "explicit_context": "bool", "extraneous_answer": "bool"}
+        ],
     }
     URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        k: int | list[int] = 10,
-        skip_empty_contexts: bool = False,
-        skip_extraneous: bool = False,
-        explicit_only: bool = False,
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        score = answer_component_scores(
-            references,
-            predictions,
-            k,
-            skip_empty_contexts=skip_empty_contexts,
-            skip_extraneous=skip_extraneous,
-            explicit_only=explicit_only,
-        )
-        return score.as_dict("recall", per_question) | self.provenance(references, **score.signature())

@@ -6,24 +6,34 @@ from typing import Any, ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.answers import is_list_of
-from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
-from qabench.benchmarks.expertqa.claims import (
-    claimed_items,
-    sentence_splitter,
-    share_supported,
-    with_labels,
-)
-from qabench.models import entailment
+from qabench.adapters.declared import Declarations  # From: git+https://github.com/qabench/qabench
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/qabench/qabench
+
+
+class WithoutReferences(Declarations):
+    """AutoAIS of answers whose claims no expert has judged: all of them count."""
+
+    BENCHMARK = "expertqa"
+    GROUP = "autoais"
+    # The totals have the scores, with their intervals.
+    KEYS: ClassVar = {}
+    OPTIONS: ClassVar = {}
+    SCORER = metrics.own_claims_scorer
+    ITEMS = metrics.own_answers
+    SIGNED = metrics.own_part
+    TOTALS = metrics.own_totals
+    QUESTION = metrics.own_claims
 
 
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
-    """AutoAIS: the share of claims, among those that experts found fully supported by their
-    evidence, that an entailment model also finds supported. It is averaged over answers (macro) and
-    over claims (micro), with and without answers that abstain, overall and by system, as ExpertQA
-    reports it. Without references, the model that QABENCH_NLI_MODEL names (by default the authors')
-    labels the claims of any answers by their evidence, and all of them count. This is never official.
+    """The share of claims that an entailment model finds supported by their evidence (AutoAIS).
+
+    It counts the claims that experts found fully supported. It is averaged over answers (macro)
+    and over claims (micro), with and without answers that abstain, overall and by system, as
+    ExpertQA reports it. Without references, the model that QABENCH_NLI_MODEL names (by default
+    the authors') labels the claims of any answers by their evidence, and all of them count.
+    This is never official.
 
     Args:
         predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
@@ -37,8 +47,8 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         per_question: also return the scores of each answer.
     Returns:
         macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1], or
-        None if no claim counts. answers, abstaining_answers, claims, claims_without_evidence,
-        counted_claims, unlabeled:
+            None if no claim counts.
+        answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled:
             counts.
         by_system: the same for each system, which is what the official script prints.
         per_question: with per_question=True, for each row a list of {"system", "autoais",
@@ -55,15 +65,31 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         >>> metric = qabench.load_metric("expertqa_autoais")
         >>> claim = {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"}
         >>> answer = {"system": "bing_chat", "answer_string": "An answer [1].", "claims": [claim, claim]}
-        >>> result = metric.compute(predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2)
+        >>> result = metric.compute(
+        ...     predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2
+        ... )
         >>> result["macro"], result["by_system"]["bing_chat"]["counted_claims"]
         (0.75, 4)
     """
 
     BENCHMARK = "expertqa"
-    ROWS = True
+    GROUP = "autoais"
+    KEYS: ClassVar = {
+        "macro": "autoais_macro",
+        "micro": "autoais_micro",
+        "macro_without_abstentions": "autoais_macro_without_abstentions",
+        "micro_without_abstentions": "autoais_micro_without_abstentions",
+    }
+    OPTIONS: ClassVar = {"on_unlabeled": "on_unlabeled"}
+    BY = "system"
     REFERENCE = "answers"
-    OPTIONAL_REFERENCES = True
+    ROWS = True
+    WITHOUT_REFERENCES = WithoutReferences
+    SCORER = metrics.annotation_scorer
+    ITEMS = metrics.labeled_answers
+    SIGNED = metrics.labeled_part
+    COUNTS = metrics.autoais_counts
+    QUESTION = metrics.autoais_of_answer
     TYPES: ClassVar[Any] = {
         "predictions": ["string"],
         "references": {
@@ -84,39 +110,3 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         },
     }
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
-
-    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
-        """Compute the scores. Without references, score any answers by their evidence."""
-        if references is None and is_list_of(predictions, dict):
-            references = [None] * len(predictions)
-        return super().compute(predictions=predictions, references=references, **kwargs)
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        on_unlabeled: str = "N",
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        if not any(references):
-            return self._any_answers(predictions, per_question)
-        score = autoais(references, predictions, on_unlabeled=on_unlabeled)
-        provenance = self.provenance(
-            scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given"
-        )
-        return score.as_dict(per_question) | provenance
-
-    def _any_answers(self, rows: list[Any], per_question: bool) -> dict[str, Any]:
-        items = claimed_items(rows)
-        claims = [claim for item in items for claim in item["claims"]]
-        if claims and all(claim.get("label") is not None for claim in claims):
-            labeled, labels = items, "given"
-        else:
-            model = entailment.load_entailment()
-            labeled, labels = with_labels(items, model), model.name
-        result = share_supported(labeled) | self.provenance(
-            rows, unlabeled="N", counted="all claims", sentences=sentence_splitter()[0], labels=labels
-        )
-        if per_question:
-            result["per_question"] = [item["claims"] for item in labeled]
-        return result

@@ -6,14 +6,15 @@ from typing import Any, ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.expertqa.agreement import FIELDS, autoais_agreement, scored_part
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
-    """Agreement of AutoAIS labels with experts: a model's label Y against the experts' support
-    Complete, on the claims that need a citation, as accuracy, and precision, recall and F1 of both
-    classes, overall and by system.
+    """How well AutoAIS labels of claims agree with experts.
+
+    A model's label Y is compared with the experts' support Complete, on the claims that need a
+    citation: accuracy, and precision, recall and F1 of both classes, overall and by system.
 
     Args:
         predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
@@ -52,8 +53,17 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
-    ROWS = True
+    GROUP = "autoais_agreement"
+    KEYS: ClassVar = metrics.agreement_keys("autoais_agreement", "complete")
+    OPTIONS: ClassVar = {"on_unlabeled": "on_unlabeled"}
+    BY = "system"
     REFERENCE = "answers"
+    ROWS = True
+    SCORER = metrics.annotation_scorer
+    ITEMS = metrics.labeled_answers
+    SIGNED = metrics.labeled_part
+    COUNTS = metrics.agreement_counts
+    QUESTION = metrics.claims_of_answer
     TYPES: ClassVar[Any] = {
         "predictions": ["string"],
         "references": {
@@ -74,16 +84,3 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         },
     }
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        on_unlabeled: str = "N",
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        score = autoais_agreement(references, predictions, on_unlabeled=on_unlabeled)
-        provenance = self.provenance(
-            scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given"
-        )
-        return score.as_dict(per_question) | provenance

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.expertqa.agreement import scored_part
-from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_agreement
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
-    """Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against
-    the labels Definitely correct and Probably correct, as accuracy, micro F1, and precision, recall
-    and F1 of both classes, overall and by system.
+    """How well fact scores of claims (FActScore) agree with experts.
+
+    A score of at least 0.5 is compared with the labels Definitely correct and Probably correct:
+    accuracy, micro F1, and precision, recall and F1 of both classes, overall and by system.
 
     Args:
         predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None)
@@ -53,8 +53,21 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
-    ROWS = True
+    GROUP = "fact_score_agreement"
+    KEYS: ClassVar = {
+        **metrics.agreement_keys("fact_score_agreement", "correct"),
+        # With one label per claim, micro F1 over both classes equals the accuracy.
+        "micro_f1": "fact_score_agreement.accuracy",
+    }
+    OPTIONS: ClassVar = {}
+    BY = "system"
     REFERENCE = "answers"
+    ROWS = True
+    SCORER = metrics.annotation_scorer
+    ITEMS = metrics.fact_scored_answers
+    SIGNED = metrics.fact_scored_part
+    COUNTS = metrics.fact_score_counts
+    QUESTION = metrics.claims_of_answer
     TYPES: ClassVar[Any] = {
         "predictions": ["float64"],
         "references": {
@@ -68,12 +81,3 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
         },
     }
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
-
-    def score(
-        self, predictions: list[Any], references: list[Any], per_question: bool = False
-    ) -> dict[str, Any]:
-        score = factscore_agreement(references, predictions)
-        provenance = self.provenance(
-            scored_part(references, FIELDS), threshold=THRESHOLD, fact_scores="given"
-        )
-        return score.as_dict(per_question) | provenance

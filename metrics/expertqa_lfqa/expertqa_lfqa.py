@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
-from qabench.text.rouge import backend_version
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
-    """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's
-    revised answers: the scores of the metric "rouge" of evaluate with its defaults, which ExpertQA
-    uses, with a fixed seed.
+    """ROUGE F-measures of long-form answers against ExpertQA's revised answers.
+
+    ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum are the scores of evaluate's metric "rouge" with
+    its defaults, which ExpertQA uses, but with a fixed seed.
 
     Args:
         predictions: the answers, one string per question, or None for an unanswered question, which
@@ -23,8 +23,8 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         seed: the seed of the bootstrap.
         per_question: also return the F-measures of each question.
     Returns:
-        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples
-        of the mean.
+        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1], the median over 1,000 bootstrap samples
+            of the mean.
         mean: the means by type, which do not depend on the seed.
         interval: the 95% interval [low, high] by type.
         unanswered: the number of predictions that are None.
@@ -42,16 +42,15 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    GROUP = "rouge"
+    # The totals have the scores, with the seed.
+    KEYS: ClassVar = {}
+    OPTIONS: ClassVar = {"seed": "seed"}
     ANSWERS = True
+    # Answers are texts: one such as "42" is not JSON.
     STRINGS = True
+    SCORER = metrics.lfqa_scorer
+    ROW = metrics.lfqa_row
+    TOTALS = metrics.lfqa_totals
+    QUESTION = metrics.rouge_of_question
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
-
-    def score(
-        self, predictions: list[Any], references: list[Any], seed: int = 0, per_question: bool = False
-    ) -> dict[str, Any]:
-        result = lfqa_rouge(references, predictions, seed=seed)
-        if not per_question:
-            del result["per_question"]
-        return result | self.provenance(
-            references, rouge=backend_version(), stemmer="none", bootstrap=1000, bootstrap_seed=seed
-        )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.evaluation.score_spec import mean_in_order
-from qabench.models import bleurt
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.fanoutqa import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class FanoutBleurt(MetricModule, evaluate.Metric):
-    """Mean BLEURT-20 of answers against reference answers written as text: a learned metric of how
-    well an answer conveys the meaning of the reference.
+    """How well answers convey the meaning of reference answers (BLEURT-20, a learned metric).
+
+    The score is a mean over questions. A reference is compared as text.
 
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which is scored as the empty string.
-        references: the dataset's `answer` column (JSON text), or the answers as Python objects:
-            dict, list, str, int, float, bool. A list is compared as its items, one per line. A dict
-            as lines "key - value". A bool as yes or no.
+        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects:
+            dict, list, str, int, float, bool. A list is compared as its items, one per line, a dict
+            as lines "key - value", and a bool as yes or no.
         model: a folder, or a name on the Hub, perhaps with a revision ("NAME@main").
             lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
         per_question: also return each question's score.
@@ -41,8 +41,14 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    GROUP = "bleurt"
+    KEYS: ClassVar = {"bleurt": "bleurt"}
+    OPTIONS: ClassVar = {"model": "bleurt_model"}
     ANSWERS = True
+    # A learned score can be below 0 or above 1.
     BOUNDED = False
+    ROW = metrics.row
+    QUESTION = metrics.bleurt_of_question
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/bleurt")
     CITATION = """
 @inproceedings{sellam-etal-2020-bleurt,
@@ -53,18 +59,3 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
   url = {https://aclanthology.org/2020.acl-main.704},
 }
 """
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        model: str | None = None,
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        scorer = bleurt.load_bleurt(model)
-        scores = bleurt.bleurt(references, predictions, scorer)
-        result: dict[str, Any] = {"bleurt": mean_in_order(scores)}
-        result |= self.provenance(references, bleurt=scorer.name)
-        if per_question:
-            result["per_question"] = scores
-        return result

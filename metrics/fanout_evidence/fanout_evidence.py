@@ -6,14 +6,16 @@ from typing import Any, ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.fanoutqa import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class FanoutEvidence(MetricModule, evaluate.Metric):
-    """Recall: the mean share of a question's necessary Wikipedia pages that a system read or
-    retrieved. Precision: the mean share of the pages read that are necessary. FanOutQA names the
-    necessary pages. Its authors report no such score.
+    """Recall and precision of the Wikipedia pages that a system read or retrieved.
+
+    Recall is the mean share of a question's necessary pages that were read. Precision is the
+    mean share of the pages read that are necessary. FanOutQA names the necessary pages. Its
+    authors report no such score.
 
     Args:
         predictions: a list with the pages read for each question: titles, URLs, page ids, or
@@ -27,8 +29,8 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         precision: float in [0, 1], the mean over the questions with pages, or None if there are
             none.
         without_pages: the number of questions without pages, which have no precision.
-        per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last
-            are the necessary pages that were not read.
+        per_question: with per_question=True, a list of {"recall", "precision", "missing"}, where
+            "missing" lists the necessary pages that were not read.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a question without
             necessary pages, or something that does not identify a page.
@@ -37,43 +39,28 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         >>> metric = qabench.load_metric("fanout_evidence")
         >>> result = metric.compute(
         ...     predictions=[["Saturn", "https://en.wikipedia.org/wiki/Giant_planet", "Moon"], None],
-        ...     references=[[{"title": "Giant planet"}, {"title": "Saturn"}], [{"title": "Lima", "pageid": 18091}]],
+        ...     references=[
+        ...         [{"title": "Giant planet"}, {"title": "Saturn"}],
+        ...         [{"title": "Lima", "pageid": 18091}],
+        ...     ],
         ... )
         >>> result["recall"], result["precision"], result["without_pages"]
         (0.5, 0.6666666666666666, 1)
     """
 
     BENCHMARK = "fanoutqa"
+    GROUP = "evidence"
+    KEYS: ClassVar = {"recall": "evidence.recall", "precision": "evidence.precision"}
+    OPTIONS: ClassVar = {"k": "evidence_k"}
     REFERENCE = "necessary_evidence"
+    PREDICTION = "pages"
+    # A question without a search has read no pages, which is a recall of 0.
+    MISSING: ClassVar = {"pages": None}
+    UNOFFICIAL = "not a score of the benchmark's authors"
+    COUNTS = metrics.evidence_counts
+    QUESTION = metrics.evidence_of_question
     TYPES: ClassVar[Any] = {
         "predictions": ["string"],
         "references": [{"pageid": "int64", "revid": "int64", "title": "string", "url": "string"}],
     }
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        k: int | None = None,
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        scores = evidence_scores(references, predictions, k)
-        precisions = [score.precision for score in scores if score.precision is not None]
-        result: dict[str, Any] = {
-            "recall": sum(score.recall for score in scores) / len(scores),
-            "precision": sum(precisions) / len(precisions) if precisions else None,
-            "without_pages": len(scores) - len(precisions),
-        }
-        result |= self.provenance(references, k=k)
-        result["deviations"].insert(0, "not a score of the benchmark's authors")
-        if per_question:
-            result["per_question"] = [
-                {
-                    "recall": score.recall,
-                    "precision": score.precision,
-                    "missing": [reference[position] for position in score.missing],
-                }
-                for score, reference in zip(scores, references, strict=True)
-            ]
-        return result

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from typing import ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fanoutqa.judge import is_judged, judge_answers, judge_from
-from qabench.errors import InputError
-from qabench.evaluation.signature import digest
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.fanoutqa import metrics  # From: git+https://github.com/qabench/qabench
 
 
 class FanoutJudge(MetricModule, evaluate.Metric):
-    """A language model compares each answer with the reference answer and picks one of six cases:
-    subset, superset, same, disagreement, irrelevant differences, no answer. Superset, same and
+    """Whether answers agree with reference answers, according to a language model.
+
+    The model compares each answer with the reference answer and picks one of six cases: subset,
+    superset, same, disagreement, irrelevant differences, no answer. Superset, same and
     irrelevant differences score 1, the others 0.
 
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores 0 without a call. The judge gets the first 4,000 characters of an
             answer.
-        references: the dataset's `answer` column (JSON text), or the answers as Python objects.
+        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects.
         questions: the text of each question (the dataset's `question` column). Needed unless all
             are unanswered.
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
@@ -43,19 +42,19 @@ class FanoutJudge(MetricModule, evaluate.Metric):
             an official score.
         absent: only if there is no score: {"gpt": why}, such as a missing key.
         counts: questions, scored (the n of gpt), readable (the n of gpt_readable), unanswered,
-            shortened (longer than what the judge gets). verdicts: the number of questions with each
-            verdict.
-        unreadable: {"index", "reason"} of each question without a readable verdict: a
-            failed call, a refusal, a reply without a letter at its end, a limit that was reached.
-            model, models (as the server reports them), prompt (name and digest), usage (calls,
-            tokens, cost).
+            shortened (longer than what the judge gets).
+        verdicts: the number of questions with each verdict.
+        unreadable: {"index", "reason"} of each question without a readable verdict: a failed call,
+            a refusal, a reply without a letter at its end, a limit that was reached.
+        model, models, prompt, usage: the judge, the models that the server reports, the name and
+            digest of the prompt, and calls, tokens and cost.
         per_question: with per_question=True, a list of {"score", "readable", "verdict", "reason",
             "reply"}.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an option that
             cannot be used.
-        MissingExtra: calls are needed without the openai package. SourceUnavailable:
-            prompt="official" without the file.
+        MissingExtra: calls are needed without the openai package.
+        SourceUnavailable: prompt="official" without the file.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanout_judge")
@@ -67,33 +66,21 @@ class FanoutJudge(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    GROUP = "judge"
+    KEYS: ClassVar = {"gpt": "gpt", "gpt_readable": "gpt_readable"}
+    OPTIONAL_KEYS = ("gpt", "gpt_readable")
+    COLUMNS: ClassVar = {"questions": "question"}
+    OPTIONS: ClassVar = {
+        "model": "judge_model",
+        "base_url": "judge_base_url",
+        "api_key": "judge_api_key",
+        "prompt": "judge_prompt",
+        "judge": "judge",
+    }
+    # The environment's key belongs to the default server only.
+    SCORER_OPTIONS: ClassVar = {"key_to_typed_server": False}
     ANSWERS = True
+    ROW = metrics.row
+    TOTALS = metrics.judge_totals
+    QUESTION = metrics.judgment_of_question
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
-
-    def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        questions: list[str] | None = None,
-        model: str | None = None,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        prompt: str = "auto",
-        judge: dict[str, Any] | None = None,
-        per_question: bool = False,
-    ) -> dict[str, Any]:
-        if questions is None:
-            if any(map(is_judged, predictions)):
-                raise InputError(
-                    "the judge needs the questions: pass the text of each question as questions=[...]"
-                )
-            questions = [""] * len(predictions)
-        questions = list(questions)
-        judging = judge_from(judge, model=model, base_url=base_url, api_key=api_key, prompt=prompt)
-        judged = judge_answers(questions, references, predictions, judging)
-        result = judged.as_dict()
-        result |= self.provenance(references, questions=digest(questions), **judging.signature())
-        result["deviations"] += judged.deviations()
-        if per_question:
-            result["per_question"] = [asdict(judgment) for judgment in judged.per_question]
-        return result

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import evaluate
 
-from qabench.adapters.metric import MetricModule
-from qabench.evaluation.score_spec import mean_in_order
-from qabench.text.rouge import COLUMNS, backend_version, by_type, rouge
+from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
+from qabench.benchmarks.fanoutqa import metrics  # From: git+https://github.com/qabench/qabench
+from qabench.text.rouge import COLUMNS  # From: git+https://github.com/qabench/qabench
 
 
 class FanoutRouge(MetricModule, evaluate.Metric):
-    """Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against
-    reference answers written as text, with the Porter stemmer. Equal to the official FanOutQA
-    scorer's to the last digit.
+    """ROUGE-1, ROUGE-2 and ROUGE-L of answers against reference answers written as text.
+
+    Precision, recall and F-measure are means over questions, with the Porter stemmer, equal to
+    the official FanOutQA scorer's to the last digit.
 
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
-            question, which scores
-            0.
-        references: the dataset's `answer` column (JSON text), or the answers as Python objects:
-            dict, list, str, int, float, bool. A list is compared as its items, one per line. A dict
-            as lines "key - value". A bool as yes or no.
+            question, which scores 0.
+        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects:
+            dict, list, str, int, float, bool. A list is compared as its items, one per line, a dict
+            as lines "key - value", and a bool as yes or no.
         per_question: also return each question's scores.
     Returns:
         rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
@@ -39,8 +39,16 @@ class FanoutRouge(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
+    GROUP = "rouge"
+    # The names of the scores, such as "rouge1.recall": the key "recall" of the dict "rouge1".
+    KEYS: ClassVar = dict(zip(COLUMNS, COLUMNS, strict=True))
+    OPTIONS: ClassVar = {}
     ANSWERS = True
-    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
+    ROW = metrics.row
+    URLS = (
+        "https://arxiv.org/abs/2402.14116",
+        "https://github.com/google-research/google-research",
+    )
     CITATION = """
 @inproceedings{lin-2004-rouge,
   title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
@@ -50,14 +58,3 @@ class FanoutRouge(MetricModule, evaluate.Metric):
   url = {https://aclanthology.org/W04-1013},
 }
 """
-
-    def score(
-        self, predictions: list[Any], references: list[Any], per_question: bool = False
-    ) -> dict[str, Any]:
-        rows = rouge(references, predictions)
-        means = {column: mean_in_order([row[column] for row in rows]) for column in COLUMNS}
-        result: dict[str, Any] = by_type(means)
-        result |= self.provenance(references, rouge=backend_version(), stemmer="porter")
-        if per_question:
-            result["per_question"] = list(map(by_type, rows))
-        return result

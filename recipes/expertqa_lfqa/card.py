@@ -49,8 +49,8 @@ def _data(folder: Path, record: dict[str, Any], evaluation: Evaluation | None) -
     results = []
     if evaluation is not None:
         split = str(evaluation.arguments.get("split"))
-        results = [
-            EvalResult(
+        for name, score in evaluation.scores().items():
+            result = EvalResult(
                 task_type="question-answering",
                 dataset_type=record["data"]["dataset"],
                 dataset_name="ExpertQA",
@@ -60,15 +60,16 @@ def _data(folder: Path, record: dict[str, Any], evaluation: Evaluation | None) -
                 metric_name=name,
                 metric_value=round(score.interval.mean, 6),
             )
-            for name, score in evaluation.scores().items()
-        ]
-    seq2seq = record["settings"]["recipe"]["kind"] == SEQ2SEQ
+            results.append(result)
+    is_seq2seq = record["settings"]["recipe"]["kind"] == SEQ2SEQ
+    pipeline = "text2text-generation" if is_seq2seq else "text-generation"
+    library = "peft" if record["settings"]["model"]["use_peft"] else "transformers"
     return ModelCardData(
         base_model=record["model"],
         datasets=[record["data"]["dataset"]],
         language="en",
-        library_name="peft" if record["settings"]["model"]["use_peft"] else "transformers",
-        pipeline_tag="text2text-generation" if seq2seq else "text-generation",
+        library_name=library,
+        pipeline_tag=pipeline,
         tags=["expertqa", "long-form-qa"],
         model_name=folder.resolve().name,
         eval_results=results or None,
@@ -78,11 +79,12 @@ def _data(folder: Path, record: dict[str, Any], evaluation: Evaluation | None) -
 def _text(folder: Path, record: dict[str, Any]) -> str:
     data, result = record["data"], record.get("result", {})
     settings = record["settings"]["training"] | record["settings"]["model"]
-    parts = ", ".join(
-        f"{part} {data[part]['rows']} rows (digest `{data[part]['digest']}`)"
-        for part in ("train", "validation")
-        if part in data
-    )
+    splits = []
+    for name in ("train", "validation"):
+        if name in data:
+            split = data[name]
+            splits.append(f"{name} {split['rows']} rows (digest `{split['digest']}`)")
+    versions = [f"{name} {version}" for name, version in record["versions"].items()]
     prompt = record["prompt"]
     return f"""# {folder.resolve().name}
 
@@ -91,7 +93,7 @@ def _text(folder: Path, record: dict[str, Any]) -> str:
 
 ## Data
 
-{_data_text(data)}: {parts}.
+{_data_text(data)}: {", ".join(splits)}.
 
 ## Prompt
 
@@ -103,7 +105,7 @@ def _text(folder: Path, record: dict[str, Any]) -> str:
 
 {_table(result)}
 
-Versions: {", ".join(f"{name} {version}" for name, version in record["versions"].items())}.
+Versions: {", ".join(versions)}.
 
 ## Limits
 
@@ -121,10 +123,11 @@ def _data_text(data: dict[str, Any]) -> str:
 
 
 def _prompt_text(prompt: dict[str, Any]) -> str:
-    messages = [
-        f"{role}:\n\n```text\n{prompt[role]}\n```" for role in ("system", "user") if prompt[role]
-    ]
-    return "\n\n" + "\n\n".join(messages) if messages else ""
+    text = ""
+    for role in ("system", "user"):
+        if prompt[role]:
+            text += f"\n\n{role}:\n\n```text\n{prompt[role]}\n```"
+    return text
 
 
 def _scores(evaluation: Evaluation, decoding: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
-"""Answers ExpertQA's long-form questions: ``python generate.py --model OUTPUT_DIR --output predictions.jsonl``.
+"""Answers ExpertQA's long-form questions.
 
-The file is what ``qabench score expertqa --config lfqa_random`` reads. Prompt and decoding are as in the training
-run's record. A model that was not trained here, for a baseline, needs ``--kind``. A killed run continues when the same
-command is given again, and ends with the same answers.
+Run ``python generate.py --model OUTPUT_DIR --output predictions.jsonl``. The file is what ``qabench
+score expertqa --config lfqa_random`` reads. Prompt and decoding are as in the training run's
+record. A model that was not trained here, for a baseline, needs ``--kind``. A killed run continues
+when the same command is given again, and ends with the same answers.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ import qabench
 from qabench.data.rows import read_json_lines
 from qabench.errors import InputError, QabenchError
 from qabench.models.loader import buckets, default_device
-from qabench.tasks.prompts import Prompt
+from qabench.prompts.prompt import Prompt
 
-Batch = list[tuple[str, list[int]]]  # ids of questions with the tokens of their prompts
+Batch = list[tuple[str, list[int]]]
+"""Ids of questions with the tokens of their prompts."""
 
 
 @dataclass
@@ -45,7 +47,9 @@ class Generation:
     )
     output: str = field(metadata={"help": "The file of predictions, JSONL."})
     split: str = field(default="test", metadata={"help": "train, validation or test."})
-    dataset_config: str | None = field(default=None, metadata={"help": "lfqa_random or lfqa_domain."})
+    dataset_config: str | None = field(
+        default=None, metadata={"help": "lfqa_random or lfqa_domain."}
+    )
     questions: str | None = field(
         default=None, metadata={"help": "Custom questions instead of the dataset's."}
     )
@@ -68,12 +72,18 @@ class Generation:
     kind: str | None = field(
         default=None, metadata={"help": "Of a model not trained here.", "choices": list(KINDS)}
     )
-    prompt: str = field(default="", metadata={"help": "Of a model not trained here; as for train.py."})
-    chat_template_kwargs: str = field(default="{}", metadata={"help": "Of a model not trained here."})
+    prompt: str = field(
+        default="", metadata={"help": "Of a model not trained here; as for train.py."}
+    )
+    chat_template_kwargs: str = field(
+        default="{}", metadata={"help": "Of a model not trained here."}
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> Path:
-    """Write one line per question, print the scores, and write them into the card of a model trained here.
+    """Write one line per question, and print the scores.
+
+    They are also written into the card of a model that was trained here.
 
     Raises:
         InputError: a setting is not allowed, or the output file belongs to another command.
@@ -83,41 +93,52 @@ def main(argv: Sequence[str] | None = None) -> Path:
         None if argv is None else list(argv)
     )
     recipe, stored, label = recipe_of(options)
-    tokenizer = AutoTokenizer.from_pretrained(
-        options.model, padding_side="right" if recipe.kind == SEQ2SEQ else "left"
-    )
+    # A chat model continues its prompt, which must not end with padding.
+    padding_side = "right" if recipe.kind == SEQ2SEQ else "left"
+    tokenizer = AutoTokenizer.from_pretrained(options.model, padding_side=padding_side)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     prompting = prompting_of(recipe, tokenizer, stored)
     if label not in (None, prompting.label):
-        raise InputError(f"the model was trained with the prompt {label}; this is {prompting.label}")
+        raise InputError(
+            f"the model was trained with the prompt {label}; this is {prompting.label}"
+        )
     rows = load_rows(recipe, options.split, options.questions)
-    rows = rows if options.limit is None else rows.select(range(min(options.limit, len(rows))))
+    if options.limit is not None:
+        rows = rows.select(range(min(options.limit, len(rows))))
     path = Path(options.output)
     done = answered(path, {str(id) for id in rows["example_id"]})
     if len(done) < len(rows):
         network = load_network(options, recipe)
         todo = batches(prompting, rows, options.batch_size)
-        write_answers(path, todo, done, lambda batch: answers(network, prompting, batch, options.seed))
+
+        texts = {str(row["example_id"]): row["question"] for row in rows}
+
+        # The ids of lfqa_* start at 0 in each split, so that the text tells which split was answered.
+        def answer(batch: Batch) -> Iterator[dict[str, Any]]:
+            for line in answers(network, prompting, batch, options.seed):
+                yield {"id": line["id"], "question": texts[line["id"]], **line}
+
+        write_answers(path, todo, done, answer)
     report(options, recipe, path)
     return path
 
 
 def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
-    """Return the settings of the training run, or of the command line for a model that was not trained here.
+    """Return the settings of the training run, or those of the command line without one.
 
     Returns:
-        The settings, the text of a custom prompt, and the label of the prompt in training; the latter may be None.
+        The settings, the text of a custom prompt, and the label of the prompt in training; the
+        latter may be None.
     """
     if (Path(options.model) / RECORD).is_file():
         record = read_record(Path(options.model))
         recipe = Recipe(**record["settings"]["recipe"], **record["decoding"])
         text = record["prompt"]
-        stored = (
-            Prompt(f"file:{Path(recipe.prompt).name}", text["user"], text["system"])
-            if text["user"]
-            else None
-        )
+        stored = None
+        if text["user"]:
+            name = f"file:{Path(recipe.prompt).name}"
+            stored = Prompt(name, text["user"], text["system"])
         label = text["label"]
     elif options.kind is None:
         raise InputError(
@@ -125,7 +146,9 @@ def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
         )
     else:
         recipe = Recipe(
-            kind=options.kind, prompt=options.prompt, chat_template_kwargs=options.chat_template_kwargs
+            kind=options.kind,
+            prompt=options.prompt,
+            chat_template_kwargs=options.chat_template_kwargs,
         )
         stored = label = None
     for name in ("dataset_config", "temperature", "top_p", "max_new_tokens"):
@@ -137,22 +160,26 @@ def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
 def batches(prompting: Prompting, rows: Any, size: int) -> list[Batch]:
     """Return all questions in batches of similar length; the same for every run of a command."""
     encoded = [(str(row["example_id"]), prompting.prompt_ids(row["question"])) for row in rows]
-    return [[encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)]
+    lengths = [len(ids) for _, ids in encoded]
+    in_batches = []
+    for positions in buckets(lengths, size):
+        in_batches.append([encoded[i] for i in positions])
+    return in_batches
 
 
 def answered(path: Path, ids: set[str]) -> set[str]:
-    """Return the ids that the output file already has. A line that a killed process left unfinished is removed.
+    """Return the ids that the output file already has.
 
-    Raises:
-        InputError: the file holds answers to other questions.
+    A line that a killed process left unfinished is removed. Raises InputError if the file has
+    answers to other questions.
     """
     if not path.is_file():
         return set()
-    whole, _, unfinished = path.read_bytes().rpartition(b"\n")
+    whole, newline, unfinished = path.read_bytes().rpartition(b"\n")
     if unfinished:
         with path.open("r+b") as file:
-            file.truncate(len(whole) + 1 if whole else 0)
-    done = {str(row.fields["id"]) for row in read_json_lines(path)} if whole else set()
+            file.truncate(len(whole + newline))
+    done = {str(row.fields["id"]) for row in read_json_lines(path)}
     if done - ids:
         raise InputError(
             f"{path} has answers to other questions, such as {min(done - ids)}; give another --output"
@@ -172,24 +199,36 @@ def write_answers(
     for count, batch in enumerate(todo, start=1):
         if all(id in done for id, _ in batch):
             continue
-        lines = [
-            json.dumps(row, ensure_ascii=False) + "\n" for row in answer(batch) if row["id"] not in done
-        ]
+        lines = []
+        for row in answer(batch):
+            if row["id"] not in done:
+                lines.append(json.dumps(row, ensure_ascii=False) + "\n")
         with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write("".join(lines))
-        print(f"\rbatch {count} of {len(todo)}, {total} questions", end="", file=sys.stderr, flush=True)
+        status = f"\rbatch {count} of {len(todo)}, {total} questions"
+        print(status, end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 
 
-def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iterator[dict[str, Any]]:
+def answers(
+    network: Any, prompting: Prompting, batch: Batch, seed: int
+) -> Iterator[dict[str, Any]]:
     """Yield the lines of the output for one batch."""
     recipe, tokenizer = prompting.recipe, prompting.tokenizer
-    inputs = tokenizer.pad({"input_ids": [ids for _, ids in batch]}, return_tensors="pt").to(
-        network.device
-    )
-    set_seed(seed + int(batch[0][0]))  # per batch: a run that is continued draws the same numbers
-    # top_k is what transformers added to the authors' settings.
-    sampling = {"do_sample": True, "temperature": recipe.temperature, "top_p": recipe.top_p, "top_k": 50}
+    encoded = {"input_ids": [ids for _, ids in batch]}
+    inputs = tokenizer.pad(encoded, return_tensors="pt").to(network.device)
+    # Each batch has its own seed, so that a run that is continued draws the same numbers.
+    first_id, _ = batch[0]
+    set_seed(seed + int(first_id))
+    decoding: dict[str, Any] = {"do_sample": False, "num_beams": 1}
+    if recipe.temperature:
+        # top_k is what transformers added to the authors' settings.
+        decoding = {
+            "do_sample": True,
+            "temperature": recipe.temperature,
+            "top_p": recipe.top_p,
+            "top_k": 50,
+        }
     stop = prompting.stop_ids()
     with torch.inference_mode():
         output = network.generate(
@@ -197,10 +236,11 @@ def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iter
             max_new_tokens=recipe.max_new_tokens,
             eos_token_id=stop,
             pad_token_id=tokenizer.pad_token_id,
-            **(sampling if recipe.temperature else {"do_sample": False, "num_beams": 1}),
+            **decoding,
         )
     # A seq2seq model's output begins with its start token, a chat model's with the prompt.
-    new = output[:, 1 if recipe.kind == SEQ2SEQ else inputs.input_ids.shape[1] :]
+    start = 1 if recipe.kind == SEQ2SEQ else inputs.input_ids.shape[1]
+    new = output[:, start:]
     for (id, _), tokens in zip(batch, new.tolist(), strict=True):
         answer = tokenizer.decode(tokens, skip_special_tokens=True).strip()
         yield {"id": id, "answer": answer, "cut": not set(stop) & set(tokens)}
@@ -209,8 +249,12 @@ def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iter
 def load_network(options: Generation, recipe: Recipe) -> Any:
     """Return the model with its LoRA weights, if it has any, on the GPU if there is one."""
     auto = AutoModelForSeq2SeqLM if recipe.kind == SEQ2SEQ else AutoModelForCausalLM
-    network = auto.from_pretrained(options.model, dtype=options.dtype, device_map=options.device_map)
-    return (network if options.device_map else network.to(default_device())).eval()
+    network = auto.from_pretrained(
+        options.model, dtype=options.dtype, device_map=options.device_map
+    )
+    if not options.device_map:
+        network = network.to(default_device())
+    return network.eval()
 
 
 def report(options: Generation, recipe: Recipe, path: Path) -> None:
@@ -229,10 +273,9 @@ def report(options: Generation, recipe: Recipe, path: Path) -> None:
         f"{path}: {len(evaluation.records)} questions, {cut} answers cut at {recipe.max_new_tokens} tokens"
     )
     if (Path(options.model) / RECORD).is_file():
-        decoding = {name: getattr(recipe, name) for name in DECODING} | {
-            "seed": options.seed,
-            "cut": cut,
-        }
+        decoding = {name: getattr(recipe, name) for name in DECODING}
+        decoding["seed"] = options.seed
+        decoding["cut"] = cut
         write_card(Path(options.model), evaluation, decoding)
 
 

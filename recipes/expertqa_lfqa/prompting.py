@@ -1,7 +1,7 @@
 """How a question becomes the tokens that a model reads, in training and in generation alike.
 
-The tokens of the prompt and the tokens of the answer are computed apart and joined, so that a model is trained on
-exactly the prompt tokens from which it later generates.
+The tokens of the prompt and the tokens of the answer are computed apart and joined, so that a model
+is trained on exactly the prompt tokens from which it later generates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from settings import CHAT, SEQ2SEQ, Recipe
 
 from qabench.benchmarks.expertqa.prompts import fine_tuning_prompt
 from qabench.errors import InputError
-from qabench.tasks.prompts import Prompt, check_fields, read_prompt
+from qabench.prompts.prompt import Prompt, check_fields, read_prompt
 
 QUESTION = Prompt("question", "{question}")
 
@@ -36,23 +36,23 @@ class Prompting:
 
     @property
     def label(self) -> str:
-        """Return the prompt's name and a digest of everything that the model reads besides the question."""
+        """Return the prompt's name and a digest of all that the model reads besides the question."""
         if not self.with_template:
             return self.prompt.label
-        inputs = (
-            f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
-        )
+        inputs = f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
         return f"template-{self.prompt.name}-{sha256(inputs.encode()).hexdigest()[:12]}"
 
     def prompt_ids(self, question: str) -> list[int]:
         """Return the tokens from which the model generates."""
         if self.recipe.kind == SEQ2SEQ:
-            text = self.prompt.filled(question=question.lstrip())  # as in the authors' script
+            # The authors' script strips the question, too.
+            text = self.prompt.filled(question=question.lstrip())
             ids: list[int] = self.tokenizer(
                 text, truncation=True, max_length=self.recipe.max_source_length
             ).input_ids
             return ids
-        return self._plain_ids(self._texts(question, "")[0])
+        prompt, _ = self._texts(question, "")
+        return self._plain_ids(prompt)
 
     def answer_ids(self, question: str, answer: str) -> list[int]:
         """Return the tokens that the model is to generate, with the token that ends an answer."""
@@ -62,7 +62,8 @@ class Prompting:
                 text_target=answer, truncation=True, max_length=limit
             ).input_ids
             return ids
-        return self._plain_ids(self._texts(question, answer)[1])
+        _, text = self._texts(question, answer)
+        return self._plain_ids(text)
 
     def stop_ids(self) -> list[int]:
         """Return the tokens that end an answer: the tokenizer's end token, and the chat template's."""
@@ -78,16 +79,15 @@ class Prompting:
             # The newline and the end token follow the authors' script.
             return self.prompt.filled(question=question), f"\n{answer}{self.tokenizer.eos_token}"
         messages = [
-            {"role": role, "content": text} for role, text in self.prompt.messages(question=question)
+            {"role": role, "content": text}
+            for role, text in self.prompt.messages(question=question)
         ]
         prompt = self._rendered(messages, add_generation_prompt=True)
         whole = self._rendered([*messages, {"role": "assistant", "content": answer}])
         if whole.startswith(prompt):
             return prompt, whole[len(prompt) :]
-        return (
-            prompt,
-            answer + self.tokenizer.eos_token,
-        )  # a template that writes past turns in another way
+        # The template writes past turns in another way.
+        return prompt, answer + self.tokenizer.eos_token
 
     def _rendered(self, messages: list[dict[str, str]], **options: Any) -> str:
         options |= self.recipe.template_arguments
@@ -95,7 +95,8 @@ class Prompting:
         return text
 
     def _plain_ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False).input_ids  # they are in the text
+        # The text has its special tokens.
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False).input_ids
         return ids
 
 
@@ -106,7 +107,8 @@ def prompting_of(recipe: Recipe, tokenizer: Any, stored: Prompt | None = None) -
         stored: the prompt of a record, which replaces the file that ``recipe.prompt`` names.
 
     Raises:
-        InputError: the prompt does not fit the kind of model or its tokenizer, or a file cannot be read.
+        InputError: the prompt does not fit the kind of model or its tokenizer, or a file cannot be
+            read.
         SourceError: the authors' file is not available.
     """
     name = recipe.prompt
@@ -115,9 +117,13 @@ def prompting_of(recipe: Recipe, tokenizer: Any, stored: Prompt | None = None) -
     prompt = QUESTION if name in ("question", "template") else stored or read_prompt(Path(name))
     check_fields(prompt, {"question"})
     if name == ("template" if recipe.kind == SEQ2SEQ else "question"):
-        raise InputError(f"prompt {name!r} does not fit kind {recipe.kind!r}: {_allowed(recipe.kind)}")
+        raise InputError(
+            f"prompt {name!r} does not fit kind {recipe.kind!r}: {_allowed(recipe.kind)}"
+        )
     if recipe.kind == SEQ2SEQ and prompt.system:
-        raise InputError(f"the prompt {name} has a system message, which a seq2seq model does not read")
+        raise InputError(
+            f"the prompt {name} has a system message, which a seq2seq model does not read"
+        )
     if recipe.kind == CHAT and not tokenizer.chat_template:
         raise InputError(
             "the model's tokenizer has no chat template; give --prompt official (Llama 2, Vicuna), or use the chat "

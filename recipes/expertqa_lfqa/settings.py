@@ -15,7 +15,15 @@ SEQ2SEQ, CHAT = KINDS = ("seq2seq", "chat")
 RECORD = "recipe.json"
 # Settings of the trainers and of PEFT that change the trained weights.
 TRAINING = (
-    *("adam_beta1", "adam_beta2", "adam_epsilon", "bf16", "completion_only_loss", "data_seed", "fp16"),
+    *(
+        "adam_beta1",
+        "adam_beta2",
+        "adam_epsilon",
+        "bf16",
+        "completion_only_loss",
+        "data_seed",
+        "fp16",
+    ),
     *(
         "gradient_accumulation_steps",
         "label_smoothing_factor",
@@ -50,11 +58,16 @@ DECODING = ("temperature", "top_p", "max_new_tokens")
 
 @dataclass
 class Recipe:
-    """The settings of the recipe itself. The trainer, the model and LoRA have the settings of TRL and transformers."""
+    """The settings of the recipe itself. The trainer, the model and LoRA have the settings of TRL
+    and transformers.
+    """
 
     kind: str = field(
         default=CHAT,
-        metadata={"help": "seq2seq (FLAN-T5) or chat (Llama, Vicuna, Qwen).", "choices": list(KINDS)},
+        metadata={
+            "help": "seq2seq (FLAN-T5) or chat (Llama, Vicuna, Qwen).",
+            "choices": list(KINDS),
+        },
     )
     prompt: str = field(
         default="",
@@ -69,7 +82,9 @@ class Recipe:
         metadata={"help": 'JSON for the chat template, such as {"enable_thinking": false}.'},
     )
     dataset: str = field(default="qabench/expertqa", metadata={"help": "The dataset."})
-    dataset_config: str = field(default="lfqa_random", metadata={"help": "lfqa_random or lfqa_domain."})
+    dataset_config: str = field(
+        default="lfqa_random", metadata={"help": "lfqa_random or lfqa_domain."}
+    )
     train_file: str | None = field(
         default=None,
         metadata={
@@ -156,4 +171,6 @@ def read_record(folder: Path) -> dict[str, Any]:
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write the record of a run, with the versions of the packages."""
     names = ("qabench", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-    write_json(folder / RECORD, record | {"versions": {name: metadata.version(name) for name in names}})
+    write_json(
+        folder / RECORD, record | {"versions": {name: metadata.version(name) for name in names}}
+    )

@@ -1,7 +1,9 @@
-"""Fine-tunes a model on ExpertQA's long-form questions: ``python train.py --config configs/qwen_lora.yaml``.
+"""Fine-tunes a model on ExpertQA's long-form questions: ``python train.py --config
+configs/qwen_lora.yaml``.
 
-Every setting of the YAML file can be changed on the command line. A killed run continues when the same command is given
-again. Several GPUs: ``accelerate launch --config_file accelerate/fsdp.yaml train.py --config ...``.
+Every setting of the YAML file can be changed on the command line. A killed run continues when the
+same command is given again. Several GPUs: ``accelerate launch --config_file accelerate/fsdp.yaml
+train.py --config ...``.
 """
 
 from __future__ import annotations
@@ -27,7 +29,14 @@ from transformers import (
     TrainerState,
     set_seed,
 )
-from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config, get_quantization_config
+from trl import (
+    ModelConfig,
+    SFTConfig,
+    SFTTrainer,
+    TrlParser,
+    get_peft_config,
+    get_quantization_config,
+)
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.models.loader import locate
@@ -75,7 +84,9 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
         "decoding": {name: getattr(recipe, name) for name in DECODING},
         "data": data,
     }
-    if Path(recipe.prompt).is_file():  # a custom prompt; the official one is read from its pinned file
+    if Path(
+        recipe.prompt
+    ).is_file():  # a custom prompt; the official one is read from its pinned file
         record["prompt"] |= {"user": prompting.prompt.user, "system": prompting.prompt.system}
     if trainer.is_world_process_zero():
         write_record(folder, record)
@@ -104,19 +115,26 @@ def parsed(argv: Sequence[str] | None) -> tuple[Recipe, ModelConfig, Any]:
             "no model is given; use --model_name_or_path with a name on the Hub or a folder"
         )
     if (model.load_in_4bit or model.load_in_8bit) and not find_spec("bitsandbytes"):
-        raise MissingExtra("4-bit and 8-bit weights (QLoRA) need bitsandbytes: pip install bitsandbytes")
+        raise MissingExtra(
+            "4-bit and 8-bit weights (QLoRA) need bitsandbytes: pip install bitsandbytes"
+        )
     if (model.load_in_4bit or model.load_in_8bit) and not model.use_peft:
-        raise InputError("4-bit and 8-bit weights cannot be trained themselves; add --use_peft true")
+        raise InputError(
+            "4-bit and 8-bit weights cannot be trained themselves; add --use_peft true"
+        )
     return recipe, model, training
 
 
 def last_checkpoint(folder: Path) -> str | None:
     """Return the newest checkpoint that was written completely; None if there is none.
 
-    A process that is killed while it saves leaves a checkpoint without the trainer's state, which is written last.
+    A process that is killed while it saves leaves a checkpoint without the trainer's state, which
+    is written last.
     """
     numbered = sorted(
-        folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True
+        folder.glob("checkpoint-*"),
+        key=lambda path: int(path.name.rpartition("-")[2]),
+        reverse=True,
     )
     for path in numbered:
         try:
@@ -131,7 +149,9 @@ def trainer_of(
     recipe: Recipe, model: ModelConfig, training: Any
 ) -> tuple[Any, Prompting, dict[str, Any]]:
     """Return the trainer, the prompting, and what the record says of the data."""
-    tokenizer = AutoTokenizer.from_pretrained(model.model_name_or_path, revision=model.model_revision)
+    tokenizer = AutoTokenizer.from_pretrained(
+        model.model_name_or_path, revision=model.model_revision
+    )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     prompting = prompting_of(recipe, tokenizer)
@@ -146,7 +166,9 @@ def trainer_of(
     whole = recipe.kind == CHAT and training.completion_only_loss is False
     with training.main_process_first():
         encoded = {
-            name: part.map(lambda row: encode(prompting, row, whole), remove_columns=part.column_names)
+            name: part.map(
+                lambda row: encode(prompting, row, whole), remove_columns=part.column_names
+            )
             for name, part in rows.items()
         }
     return make(model, training, tokenizer, encoded), prompting, data
@@ -179,7 +201,9 @@ def _chat(model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any
     )
 
 
-def _seq2seq(model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any]) -> Seq2SeqTrainer:
+def _seq2seq(
+    model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any]
+) -> Seq2SeqTrainer:
     set_seed(training.seed)  # before LoRA's weights are drawn
     options = _model_options(model)
     if quantization := get_quantization_config(model):

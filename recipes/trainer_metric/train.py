@@ -1,4 +1,5 @@
-"""Train a sequence-to-sequence model and keep the checkpoint with the best ROUGE-1 of a qabench metric.
+"""Train a sequence-to-sequence model and keep the checkpoint with the best ROUGE-1 of a qabench
+metric.
 
 ``flat=True`` makes the metric return only numbers, by names such as "rouge1", so that a Trainer can
 log them and choose a checkpoint by one of them (``metric_for_best_model``).
@@ -47,7 +48,9 @@ class Data:
     validation_file: str | None = field(
         default=None, metadata={"help": "The same for the questions that are scored."}
     )
-    max_length: int = field(default=512, metadata={"help": "Tokens of a question, and of an answer."})
+    max_length: int = field(
+        default=512, metadata={"help": "Tokens of a question, and of an answer."}
+    )
 
 
 def metric_function(tokenizer: Any, references: Sequence[str]) -> Callable[[Any], dict[str, float]]:
@@ -64,7 +67,9 @@ def metric_function(tokenizer: Any, references: Sequence[str]) -> Callable[[Any]
         """Return the scores of the generated tokens. -100 is the Trainer's padding."""
         tokens = np.where(evaluated.predictions < 0, tokenizer.pad_token_id, evaluated.predictions)
         answers = tokenizer.batch_decode(tokens, skip_special_tokens=True)
-        scores: dict[str, float] = metric.compute(predictions=answers, references=references, flat=True)
+        scores: dict[str, float] = metric.compute(
+            predictions=answers, references=references, flat=True
+        )
         return scores
 
     return compute

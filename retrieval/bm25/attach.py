@@ -1,7 +1,4 @@
-"""A BM25 index attached to a ``datasets.Dataset``, searched by the dataset's own methods.
-
-No server.
-"""
+"""A BM25 index attached to a ``datasets.Dataset``, searched by the dataset's own methods."""
 
 from __future__ import annotations
 
@@ -12,34 +9,41 @@ from typing import Any
 from datasets import Dataset
 from datasets.search import BaseIndex, BatchedSearchResults, SearchResults
 
+from qabench.data.arguments import checked_string
 from qabench.errors import InputError
 from qabench.retrieval.bm25.index import BM25Index
+from qabench.retrieval.bm25.rows import checked_columns, rows_of
 
 
 class AttachedIndex(BaseIndex):
-    """The interface of ``datasets`` for indexes. There are no vectors.
-
-    Queries are strings.
-    """
+    """The interface of ``datasets`` for indexes: there are no vectors, and queries are strings."""
 
     def __init__(self, index: BM25Index) -> None:
         self.index = index
 
     def search(self, query: str, k: int = 10, **kwargs: Any) -> SearchResults:
-        """Return the scores and positions of the k best rows.
-
-        ``mask`` and ``where`` as for ``BM25Index.search``.
-        """
+        """Return the scores and positions of the k best rows, as ``BM25Index.search``."""
         hits = self.index.search(query, k, **kwargs)
         return SearchResults(hits.scores, hits.positions)
 
-    def search_batch(self, queries: Sequence[str], k: int = 10, **kwargs: Any) -> BatchedSearchResults:
+    def search_batch(
+        self, queries: Sequence[str], k: int = 10, **kwargs: Any
+    ) -> BatchedSearchResults:
         """Call ``search`` for each query."""
         batch = self.index.search_batch(queries, k, **kwargs)
-        return BatchedSearchResults([hits.scores for hits in batch], [hits.positions for hits in batch])
+        return BatchedSearchResults(
+            [hits.scores for hits in batch], [hits.positions for hits in batch]
+        )
+
+    def save(self, file: Any, storage_options: dict[str, Any] | None = None) -> None:
+        """Write the index to a file, for ``BM25Index.load``."""
+        if storage_options:
+            raise InputError("a BM25 index is saved to a local file, without storage_options")
+        self.index.save(file)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
-        # datasets copies a dataset with its indexes on each change of format. An index is immutable
+        # ``datasets`` copies a dataset with its indexes on each change of format. An index is
+        # immutable, so a copy can share it.
         return self
 
 
@@ -53,7 +57,10 @@ def add_bm25_index(
     """Attach a BM25 index to a dataset, like ``add_faiss_index`` for vectors.
 
     ``dataset.search(name, query, k)``, ``search_batch``, ``get_nearest_examples`` and
-    ``get_nearest_examples_batch`` then work, also with ``mask=`` and ``where=``.
+    ``get_nearest_examples_batch`` then work, also with ``mask=``, ``where=`` and
+    ``matching_only=``. ``get_index(name).index`` is the ``BM25Index``, and
+    ``get_index(name).save(path)`` saves it.
+
     ``drop_index(name)`` removes the index. ``datasets`` requires this before ``select``, ``filter``
     and other methods that move rows.
 
@@ -73,9 +80,13 @@ def add_bm25_index(
             other columns.
     """
     if not isinstance(dataset, Dataset):
+        rows_of(dataset)
         raise InputError(
-            f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}"
+            f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}: "
+            "datasets.Dataset has from_pandas, from_list and others"
         )
+    if index_name is not None:
+        checked_string("index_name", index_name)
     if index is None:
         column = "text" if column is None else column
         index = BM25Index.from_dataset(dataset, column, **options)
@@ -89,7 +100,7 @@ def add_bm25_index(
         index.update(dataset)
     # The only use of this private attribute: datasets has no public method to add another kind of
     # index.
-    name = index_name or (column if isinstance(column, str) else column[0])
+    name = index_name or checked_columns("column", column)[0]
     dataset._indexes[name] = AttachedIndex(index)
     return dataset
 
@@ -108,8 +119,8 @@ def _columns_of(index: BM25Index, column: str | Sequence[str] | None) -> list[st
             "the index is of strings, not of a dataset's columns, so it cannot follow a dataset: "
             "build one by BM25Index.from_dataset, or omit index="
         )
-    if column is not None and columns != ([column] if isinstance(column, str) else list(column)):
-        named = column if isinstance(column, str) else ", ".join(column)
+    if column is not None and columns != checked_columns("column", column):
+        named = ", ".join(checked_columns("column", column))
         raise InputError(
             f"the index is of the column {', '.join(columns)}, not of {named}: pass an index of {named}, "
             "or omit index= to build one"

@@ -2,92 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import xxhash
 
+from qabench.data.arguments import checked_where
+from qabench.data.containers import is_iterable
 from qabench.errors import InputError
 from qabench.retrieval.bm25.counts import TermCounter, TermCounts, ranges
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Array, Floats, Mask, Part, Postings, Results, Search
+from qabench.retrieval.bm25.ids import Ids
+from qabench.retrieval.bm25.rows import SKIP, Source, as_json, digests_of, rows_of
+from qabench.retrieval.bm25.search import (
+    Array,
+    BatchResults,
+    Floats,
+    Mask,
+    Part,
+    Postings,
+    Results,
+    Search,
+)
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 
-Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
-
-ROWS_A_READ = 256
-ROWS_A_BLOCK = 8192
-CHARACTERS_A_BLOCK = 4_000_000
-POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the processor's cache
-RARE = 256  # fewer postings than these are weighed together with the postings of other terms
-# of the vocabulary, that can be put into a hash table in the time that it saves for a query
+# Few enough that temporary arrays stay in the processor's cache.
+POSTINGS_PER_STEP = 1 << 14
+# Terms with fewer postings than these are weighed together.
+RARE = 256
+# The number of terms that can be put into a hash table in the time that the table saves for one
+# query.
 TERMS_PER_QUERY = 16
-# NumPy takes less time for so many queries of so many documents than importing numba does.
+# If a mask has enough documents among the first ones, the others need not be counted.
+COUNTED_FIRST = 4096
+# The number of filters whose masks are kept.
+MASKS_KEPT = 16
+# NumPy finishes 500 queries of 4,096 documents before numba is imported.
 FEW_DOCUMENTS = 4096
 FEW_QUERIES = 500
-
-
-@dataclass(frozen=True)
-class Source:
-    """Documents to index.
-
-    Attributes:
-        data: strings, or a dataset. May be an iterator.
-        columns: the text columns of the dataset. None for strings.
-        filters: the filter columns.
-    """
-
-    data: Any
-    columns: list[str] | None = None
-    filters: tuple[str, ...] = ()
-
-    @property
-    def fingerprint(self) -> str | None:
-        """The fingerprint of the dataset in ``datasets``, which changes with its content, or None for other data."""
-        return getattr(self.data, "_fingerprint", None) if self.columns else None
-
-    def blocks(self) -> Iterator[list[Row]]:
-        """Yield rows in blocks of about four million characters, which limits the memory for streams."""
-        block: list[Row] = []
-        characters = 0
-        for row in self._rows():
-            block.append(row)
-            characters += len(row[0])
-            if characters >= CHARACTERS_A_BLOCK or len(block) >= ROWS_A_BLOCK:
-                yield block
-                block = []
-                characters = 0
-        if block:
-            yield block
-
-    def digests(self) -> Array:
-        """Return a digest of each document and its filter values. uint64."""
-        no_rows = np.empty(0, dtype=np.uint64)
-        return np.concatenate([no_rows, *map(_digests, self.blocks())])
-
-    def _rows(self) -> Iterator[Row]:
-        if self.columns is None:
-            for text in checked_strings(self.data, "document"):
-                yield text, ()
-            return
-        names = [*self.columns, *self.filters]
-        position = 0
-        for batch in _batches(self.data, names):
-            _check_columns(f"row {position}", batch, names)
-            for row in zip(*map(batch.__getitem__, names), strict=True):
-                texts = row[: len(self.columns)]
-                values = row[len(self.columns) :]
-                if not all(isinstance(text, str) for text in texts):
-                    raise InputError(f"row {position} has no text in {', '.join(self.columns)}")
-                codes = [as_json(value, f"row {position}") for value in values]
-                yield "\n".join(texts), tuple(codes)
-                position += 1
 
 
 @dataclass(frozen=True)
@@ -97,11 +53,14 @@ class Origin:
     Attributes:
         columns: see ``Source``.
         filters: see ``Source``.
-        digests: a digest of each document and its filter values. uint64.
-        span: the number of positions that were ever given to documents.
-        positions: the position of each document, ascending. None if none was removed.
+        digests: a digest of each document, its filter values and its id. uint64.
+        span: the number of positions that were ever given to documents, and of skipped rows.
+        positions: the position of each document, ascending. None if none was removed or skipped.
         cache_key: the fingerprint of the dataset in ``datasets``, if the documents are rows of a
             dataset.
+        id_column: see ``Source.ids``.
+        empty: see ``Source``.
+        ids: the id of each document. None without a column with ids.
     """
 
     columns: list[str] | None
@@ -110,23 +69,54 @@ class Origin:
     span: int
     positions: Array | None = None
     cache_key: str | None = None
+    id_column: str | None = None
+    empty: str = SKIP
+    ids: Ids | None = None
 
     def numbers(self) -> Array:
         """Return the position of each document, ascending."""
         return np.arange(self.span) if self.positions is None else self.positions
 
-    def plus(self, digests: Array) -> Origin:
-        """Return the origin with more documents."""
-        span = self.span + len(digests)
+    def plus(self, digests: Array, is_kept: Mask, ids: Sequence[str]) -> Origin:
+        """Return the origin with more documents.
+
+        Args:
+            digests: the digests of the new documents.
+            is_kept: for each new row, whether it is a document, and not skipped.
+            ids: the ids of the new documents. Empty without ids.
+        """
         positions = self.positions
-        if positions is not None:
-            positions = np.append(positions, np.arange(self.span, span))
-        every = np.append(self.digests, digests)
-        return replace(self, digests=every, span=span, positions=positions, cache_key=None)
+        if positions is not None or not is_kept.all():
+            positions = np.append(self.numbers(), self.span + np.flatnonzero(is_kept))
+        return replace(
+            self,
+            digests=np.append(self.digests, digests),
+            span=self.span + len(is_kept),
+            positions=positions,
+            cache_key=None,
+            ids=Ids.of(ids, self.ids) if self.id_column else None,
+        )
+
+    def only(self, keep: Mask) -> Origin:
+        """Return the origin of some documents."""
+        return replace(
+            self,
+            digests=self.digests[keep],
+            positions=self.numbers()[keep],
+            cache_key=None,
+            ids=self.ids.only(keep) if self.ids else None,
+        )
 
     def source(self, data: Any) -> Source:
         """Return data as a source of documents of the same kind."""
-        return Source(data, self.columns, self.filters)
+        if self.columns is not None:
+            data = rows_of(data)
+        return Source(data, self.columns, self.filters, self.id_column, self.empty)
+
+    def documents_at(self, positions: Sequence[int]) -> Array:
+        """Return the numbers of the documents at some positions."""
+        numbers = np.asarray(positions, dtype=np.int64)
+        return numbers if self.positions is None else np.searchsorted(self.positions, numbers)
 
 
 class Content(NamedTuple):
@@ -157,27 +147,39 @@ def build(
         InputError: see ``BM25Index``.
     """
     counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
-    digests = []
+    digests = [np.empty(0, dtype=np.uint64)]
+    is_kept = [np.empty(0, dtype=bool)]
     values: list[tuple[str, ...]] = []
+    ids: list[str] = []
     size = 0
     for block in source.blocks():
-        digests.append(_digests(block))
+        rows = [row for row in block if row is not None]
+        is_kept.append(np.array([row is not None for row in block]))
+        digests.append(digests_of(rows))
         size += len(block)
-        counter.add([text for text, _ in block])
+        counter.add([text for text, _, _ in rows])
         if source.filters:
-            values += (row for _, row in block)
+            values += (row_values for _, row_values, _ in rows)
+        if source.ids:
+            ids += (id for _, _, id in rows)
         if progress:
             progress(size)
     if before and not size:
         return before
     if not counter.vocabulary:
-        raise InputError(f"nothing to index: {size} documents without a single term")
-    scorer = InvertedScorer(counter.counts(), parameters)
-    new = np.concatenate(digests)
+        problem = "no document has a term" if size else "there are no documents"
+        raise InputError(f"nothing to index: {problem}")
+    origin = Origin(
+        source.columns, source.filters, digests[0], 0, id_column=source.ids, empty=source.empty
+    )
+    filters = Filters.of(source.filters)
     if before:
-        return Content(scorer, before.filters.plus(values), before.origin.plus(new))
-    origin = Origin(source.columns, source.filters, new, size, None, source.fingerprint)
-    return Content(scorer, Filters.of(source.filters).plus(values), origin)
+        origin = before.origin
+        filters = before.filters
+    origin = origin.plus(np.concatenate(digests), np.concatenate(is_kept), ids)
+    if not before:
+        origin = replace(origin, cache_key=source.fingerprint)
+    return Content(InvertedScorer(counter.counts(), parameters), filters.plus(values), origin)
 
 
 def without(before: Content, parameters: Parameters, removed: Array) -> Content:
@@ -201,10 +203,11 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
     counts = before.scorer.counts
     if not keep[counts.documents].any():
         raise InputError(
-            f"{len(removed)} documents cannot be removed: the {keep.sum()} others are without a single term"
+            f"the positions cannot be removed ({len(removed):,} of {len(keep):,}): no document with a term "
+            "would be left"
         )
-    origin = replace(origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None)
-    return Content(InvertedScorer(counts.only(keep), parameters), before.filters.only(keep), origin)
+    scorer = InvertedScorer(counts.only(keep), parameters)
+    return Content(scorer, before.filters.only(keep), origin.only(keep))
 
 
 def common_start(first: Array, second: Array) -> int:
@@ -212,76 +215,6 @@ def common_start(first: Array, second: Array) -> int:
     size = min(len(first), len(second))
     differs = first[:size] != second[:size]
     return int(np.append(differs, True).argmax())
-
-
-def _digests(block: Sequence[Row]) -> Array:
-    """Return a digest of each row. The filter values are JSON, which has no character 0."""
-    parts = ("\0".join((*values, text)) for text, values in block)
-    digests = (xxhash.xxh3_64_intdigest(part.encode("utf-8", "surrogatepass")) for part in parts)
-    return np.fromiter(digests, dtype=np.uint64, count=len(block))
-
-
-def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
-    """Yield documents or queries.
-
-    Args:
-        texts: the documents or queries.
-        name: "document" or "query", for messages.
-
-    Raises:
-        InputError: one is not a string, or ``texts`` is a single string.
-    """
-    if isinstance(texts, str):
-        raise InputError("expected a list of strings, got a single string: put it in a list")
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"{name} {position} is {text!r:.60}; expected a string")
-        yield text
-
-
-def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
-    """Yield some rows at a time, by column."""
-    if not hasattr(dataset, "iter"):
-        for position, row in enumerate(dataset):
-            if not isinstance(row, Mapping):
-                expected = ", ".join(names)
-                raise InputError(
-                    f"row {position} is {row!r:.60}; expected a dict with the columns {expected}"
-                )
-            yield {name: [value] for name, value in row.items()}
-        return
-    if hasattr(dataset, "data"):  # only these columns, whatever format the user has set
-        _check_columns("the dataset", dataset.column_names, names)
-        dataset = dataset.select_columns(sorted(set(names))).with_format(None)
-    yield from dataset.iter(ROWS_A_READ)
-
-
-def _check_columns(where: str, columns: Iterable[str], names: list[str]) -> None:
-    """Check that all names are columns.
-
-    Args:
-        where: the row or dataset, for messages.
-        columns: its columns.
-        names: the columns that the index needs.
-
-    Raises:
-        InputError: a column is missing.
-    """
-    if missing := [name for name in names if name not in columns]:
-        raise InputError(f"{where} has no {missing[0]!r}; the columns are {', '.join(columns)}")
-
-
-def as_json(value: Any, where: str) -> str:
-    """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1".
-
-    Raises InputError for other types.
-    """
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, str | int | float):
-        return json.dumps(value, ensure_ascii=False)
-    raise InputError(
-        f"{where}: cannot filter by {value!r:.60}; allowed: strings, numbers, booleans and null"
-    )
 
 
 class InvertedScorer:
@@ -302,8 +235,10 @@ class InvertedScorer:
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
         self._search = Search(self.postings)
-        self._queries = 0.0  # so far. Infinite once the search is chosen
-        self._encoded = 0  # queries in batches so far
+        # The number of queries so far. Infinite once the search is chosen.
+        self._queries = 0.0
+        # The number of queries in batches so far.
+        self._encoded = 0
         self._table: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -320,24 +255,46 @@ class InvertedScorer:
 
     def top_all(
         self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None
-    ) -> list[Results]:
-        """Return the k best documents in ``mask`` for each query."""
+    ) -> BatchResults:
+        """Return the k best documents in ``mask`` for each query, in rows of arrays."""
         k = self._prepare(len(texts), k, mask)
-        if not k:
-            return [([], [])] * len(texts)
+        if not (k and texts):
+            return np.empty((len(texts), k), dtype=np.int64), np.empty((len(texts), k))
         return self._search.top_all(self._part(tokenizer, texts), len(texts), k, mask)
+
+    def only_matching(
+        self, best: Results, terms: Sequence[str], k: int, mask: Mask | None
+    ) -> Results:
+        """Return the k best documents in ``mask`` that have a term of the query.
+
+        Args:
+            best: the result of ``top``, with all documents.
+            terms: the terms of the query.
+            k: see ``top``.
+            mask: see ``top``.
+        """
+        numbers = self._numbers(terms)
+        documents = np.array(best[0], dtype=np.int32)
+        is_match = self._search.have_a_term(numbers, documents)
+        if is_match.all():
+            return best
+        # Documents without a term can rank above others: their score is the same or, with a
+        # negative idf, higher. So the documents of the postings are ranked.
+        return self._search.top_matching(numbers, k, mask)
 
     def _prepare(self, queries: int, k: int, mask: Mask | None) -> int:
         """Choose the search, and return how many documents are returned per query."""
         if self._queries < math.inf:
             self._choose_search(queries)
-        return min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
+        if mask is None:
+            return min(k, self.postings.size)
+        # Most masks have k documents among the first. The others are not counted.
+        if np.count_nonzero(mask[:COUNTED_FIRST]) >= k:
+            return k
+        return min(k, int(np.count_nonzero(mask)))
 
     def _part(self, tokenizer: Tokenizer, texts: Sequence[str]) -> Part:
-        """Return a function that returns the terms of some texts.
-
-        Compiled, if that saves more time than it costs.
-        """
+        """Return a function that returns the terms of some texts, compiled if that saves time."""
         self._encoded += len(texts)
         if (
             type(tokenizer) is not Words
@@ -353,8 +310,8 @@ class InvertedScorer:
         return lambda first, last: table.encode(data, bounds[first : last + 1])
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:
-        get = self.vocabulary.get
-        return [number for term in terms if (number := get(term)) is not None]
+        numbers = list(map(self.vocabulary.get, terms))
+        return [number for number in numbers if number is not None]
 
     def _choose_search(self, queries: int) -> None:
         """Use the compiled search from now on, if numba is installed and worth importing."""
@@ -379,6 +336,7 @@ class Filters:
 
     values: dict[str, list[str]]
     codes: dict[str, Array]
+    _masks: dict[tuple[str, tuple[int, ...]], Mask] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> Filters:
@@ -389,9 +347,9 @@ class Filters:
     def plus(self, rows: Sequence[Sequence[str]]) -> Filters:
         """Return the filters with more rows, which have one value per column."""
         filters = Filters({}, {})
-        for place, column in enumerate(self.values):
+        for number_of_column, column in enumerate(self.values):
             numbers = {value: number for number, value in enumerate(self.values[column])}
-            codes = [numbers.setdefault(row[place], len(numbers)) for row in rows]
+            codes = [numbers.setdefault(row[number_of_column], len(numbers)) for row in rows]
             filters.values[column] = list(numbers)
             new = np.array(codes, dtype=np.int32)
             filters.codes[column] = np.append(self.codes[column], new)
@@ -403,9 +361,12 @@ class Filters:
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
         """Return the documents with these values in all of these columns."""
-        masks = [self._column_mask(column, allowed) for column, allowed in where.items()]
+        columns = checked_where(where).items()
+        masks = [self._column_mask(column, allowed) for column, allowed in columns]
         if not masks:
             raise InputError("where is empty; it names columns and values, such as {'chapter': 1}")
+        if len(masks) == 1:
+            return masks[0]
         mask: Mask = np.logical_and.reduce(masks)
         return mask
 
@@ -417,7 +378,7 @@ class Filters:
             )
         values = self.values[column]
         codes = []
-        for value in allowed if isinstance(allowed, list | tuple | set | frozenset) else [allowed]:
+        for value in _values(allowed):
             text = as_json(value, f"where, column {column!r}")
             if text not in values:
                 examples = ", ".join(values[:10])
@@ -425,7 +386,25 @@ class Filters:
                     f"no document has {text} in {column!r}; the first values are {examples}"
                 )
             codes.append(values.index(text))
-        return np.isin(self.codes[column], codes)
+        # A filter is used for many queries, and comparing all documents takes longer than a query.
+        key = column, tuple(codes)
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = np.isin(self.codes[column], codes)
+            earlier_masks = self._masks
+            if len(earlier_masks) >= MASKS_KEPT:
+                earlier_masks = {}
+            # A new dict, so that another thread never sees one that changes.
+            self._masks = {**earlier_masks, key: mask}
+        return mask
+
+
+def _values(allowed: Any) -> list[Any]:
+    """Return the values that a filter allows: one, or those of a list, set, array or column."""
+    is_one = isinstance(allowed, str | bytes | Mapping) or not is_iterable(allowed)
+    if is_one:
+        return [allowed]
+    return list(allowed)
 
 
 def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
@@ -455,11 +434,12 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
         frequencies = starts[terms + 1] - starts[terms]
         rare = terms[frequencies < RARE]
         frequent = terms[frequencies >= RARE]
-        for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):  # many terms at once
-            some = rare[first : first + POSTINGS_PER_STEP // RARE]
-            runs = starts[some + 1] - starts[some]
-            places = ranges(starts[some], runs)
-            weigh_part(places, np.repeat(idf[some], runs))
+        for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):
+            # Weigh many rare terms at once.
+            step = rare[first : first + POSTINGS_PER_STEP // RARE]
+            frequencies_of_step = starts[step + 1] - starts[step]
+            postings = ranges(starts[step], frequencies_of_step)
+            weigh_part(postings, np.repeat(idf[step], frequencies_of_step))
         for term in frequent.tolist():
             end = int(starts[term + 1])
             for first in range(int(starts[term]), end, POSTINGS_PER_STEP):

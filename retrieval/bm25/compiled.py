@@ -1,4 +1,4 @@
-"""The search of ``search``, compiled by numba (extra ``fast``). The module can only be imported with numba.
+"""The search of ``search``, compiled by numba (extra ``fast``), which the import needs.
 
 A pass over blocks of documents computes their totals and collects candidates. The bound that they
 must reach rises on the way. Each query term is then looked up for each candidate.
@@ -12,8 +12,6 @@ import array
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -27,6 +25,7 @@ from qabench.retrieval.bm25.search import (
     MOST_TOTAL,
     SMALL,
     Array,
+    BatchResults,
     Floats,
     Mask,
     Part,
@@ -37,16 +36,22 @@ from qabench.retrieval.bm25.search import (
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-BLOCK = 4096  # documents whose totals are computed together
-STRIDE = 128  # documents whose totals are compared with the bound together
-LOOKUP_COST = 30  # of scoring a document for a term, in postings read
-DOCUMENTS_PER_POSTING = 8  # at least, or a pass over all documents is faster than reading postings
-PARTS = 6  # documents in a part of a row, as a power of 2
-# Queries: fewest, as threads start slowly, and most, so that threads take Python's lock at
-# different times.
+# The number of documents whose totals are computed together.
+BLOCK = 4096
+# The number of documents whose totals are compared with the bound together.
+STRIDE = 128
+# The cost of scoring a document for one term, in postings that are read in the same time.
+LOOKUP_COST = 30
+# With fewer documents per posting, a pass over all documents is faster than reading postings.
+DOCUMENTS_PER_POSTING = 8
+# The number of documents in a part of a row, as a power of 2.
+PARTS = 6
+# The fewest queries of a call, because threads start slowly, and the most, so that threads take
+# Python's lock at different times.
 QUERIES_PER_CALL = (32, 256)
 SMALL_QUERIES_PER_CALL = (500, 500)
-NUMBERS = 14  # in the header of an index
+# The number of numbers in the header of an index.
+NUMBERS = 14
 
 # Compiled at the first call, and then kept in numba's cache on the disk.
 compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
@@ -133,7 +138,9 @@ def _sift(scores: Array, positions: Array, size: int, score: float, position: in
 
 
 @compiled
-def _best(totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats) -> None:
+def _best(
+    totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats
+) -> None:
     """Find the best documents, best first. Equal scores are ordered by ascending position.
 
     Args:
@@ -172,7 +179,13 @@ def _is_better(score: float, document: int, positions: Array, scores: Floats) ->
 
 @compiled
 def _sparse(
-    index: Index, terms: Array, allowed: Mask, size: int, work: int, positions: Array, scores: Floats
+    index: Index,
+    terms: Array,
+    allowed: Mask,
+    size: int,
+    work: int,
+    positions: Array,
+    scores: Floats,
 ) -> None:
     """Find the best documents of a query by reading its postings, and nothing else.
 
@@ -197,7 +210,8 @@ def _sparse(
     touched = carray(_pointer(work + 12 * size, np.int32(0)), size)
     n = len(terms)
     count = 0
-    untouched = 0.0  # the score of a document without a term
+    # The score of a document that has none of the terms.
+    untouched = 0.0
     for t in range(n):
         for place in range(index.starts[terms[t]], index.starts[terms[t] + 1]):
             document = index.documents[place]
@@ -324,7 +338,9 @@ def _pruned(
 
 @compiled
 def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, limit: int) -> Array:
-    """Return the documents that can be among the k best, ascending, or none if they are more than ``limit``.
+    """Return the documents that can be among the k best, ascending.
+
+    The array is empty if they are more than ``limit``.
 
     Args:
         index: the index.
@@ -399,10 +415,7 @@ def _add_bytes(totals: Array, values: Array) -> None:
 
 @compiled
 def _highest(totals: Array) -> int:
-    """Return the highest total.
-
-    Without branches, so that the loop is vectorized.
-    """
+    """Return the highest total. Without branches, so that the loop is vectorized."""
     highest = np.uint16(0)
     for j in range(len(totals)):
         highest = max(highest, totals[j])
@@ -432,7 +445,8 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
             end = index.places[row, part + 1]
         place = start
         width = end - start
-        while width > 1:  # without branches, which the processor cannot predict
+        while width > 1:
+            # The loop has no branches, because the processor could not predict them.
             half = width >> 1
             place += half * (index.documents[place + half - 1] < near[j])
             width -= half
@@ -494,7 +508,7 @@ def _search(
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
     best = _integers(positions, k)
     best_scores = _floats(scores, k)
-    if size > SMALL and _is_sparse(index, numbers, size):
+    if _is_sparse(index, numbers, size):
         _sparse(index, numbers, allowed, size, work, best, best_scores)
     elif size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
@@ -544,16 +558,17 @@ def _search_all(
 
 
 class Best(threading.local):
-    """Arrays for the k best positions and scores, which a thread's searches reuse: NumPy allocates slowly."""
+    """Arrays for the k best positions and scores, kept because NumPy allocates slowly."""
 
-    k = 0
+    def __init__(self) -> None:
+        self.resize(0)
 
-    def resize(self, k: int) -> None:
-        """Allocate arrays for k documents."""
-        self.k = k
-        self.positions = np.empty(k, dtype=np.int64)
-        self.scores = np.empty(k)
-        self.addresses = _address(self.positions), _address(self.scores)
+    def resize(self, k: int) -> tuple[Array, Array, int, int]:
+        """Allocate arrays for k documents, and return them and their addresses."""
+        positions = np.empty(k, dtype=np.int64)
+        scores = np.empty(k)
+        self.arrays = positions, scores, _address(positions), _address(scores)
+        return self.arrays
 
 
 class CompiledSearch(Search):
@@ -572,7 +587,13 @@ class CompiledSearch(Search):
         super().__init__(postings)
         rows, size = self.values.shape
         self.places = np.empty((rows, (size >> PARTS) + 2), dtype=np.int64)
-        arrays = (postings.starts, postings.documents, postings.weights, postings.base, postings.highest)
+        arrays = (
+            postings.starts,
+            postings.documents,
+            postings.weights,
+            postings.base,
+            postings.highest,
+        )
         addresses = [_address(array) for array in (*arrays, self.rows, self.values, self.places)]
         sizes = [len(postings.base), len(postings.documents), size, rows]
         floats = np.array([self.unit, self.most_terms]).view(np.int64).tolist()
@@ -585,60 +606,65 @@ class CompiledSearch(Search):
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
         """Return the positions and scores of the k best documents (see ``Search.top``)."""
         numbers = array.array("q", terms)
-        best = self._best
-        if k > best.k:
-            best.resize(k)
+        address, count = numbers.buffer_info()
+        positions, scores, to_positions, to_scores = self._best.arrays
+        if k > len(positions):
+            positions, scores, to_positions, to_scores = self._best.resize(k)
         work = self._work()
-        arguments = (numbers.buffer_info()[0], len(numbers), _address(mask), k, work[1], *best.addresses)
+        arguments = address, count, _address(mask), k, work[1], to_positions, to_scores
         if _search(self._address, *arguments) == MISSING:
             self.fill(terms)
             _search(self._address, *arguments)
         self._free.append(work)
-        return best.positions[:k].tolist(), best.scores[:k].tolist()
+        if k < len(positions):
+            positions = positions[:k]
+            scores = scores[:k]
+        return positions.tolist(), scores.tolist()
 
-    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
-        """Return the results of ``Search.top_all``.
+    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> BatchResults:
+        """Return the results of ``Search.top_all``. Many queries are searched by several threads."""
+        positions = np.empty((size, k), dtype=np.int64)
+        scores = np.empty((size, k))
 
-        A thread per processor if there are many queries.
-        """
-
-        def run(first: int) -> list[Results]:
+        def run(first: int) -> None:
             terms, ends = part(first, min(first + step, size))
             own = terms[ends[0] : ends[-1]]
             self.fill(own[self.rows[own] == MISSING])
-            count = len(ends) - 1
-            positions = np.empty((count, k), dtype=np.int64)
-            scores = np.empty((count, k))
             work = self._work()
             _search_all(
                 self._address,
                 _address(terms),
                 _address(ends),
-                count,
+                len(ends) - 1,
                 _address(mask),
                 k,
                 work[1],
-                _address(positions),
-                _address(scores),
+                _address(positions[first:]),
+                _address(scores[first:]),
             )
             self._free.append(work)
-            return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
         threads = processors()
         fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
         step = max(fewest, min(most, -(-size // threads)))
         starts = range(0, size, step)
         if size <= step or threads == 1:
-            return list(chain.from_iterable(map(run, starts)))
-        with ThreadPoolExecutor(threads) as executor:
-            return list(chain.from_iterable(executor.map(run, starts)))
+            for first in starts:
+                run(first)
+        else:
+            with ThreadPoolExecutor(threads) as executor:
+                # This raises what a thread raised.
+                list(executor.map(run, starts))
+        return positions, scores
 
     def _work(self) -> tuple[Array, int]:
-        """Return memory for ``_sparse`` and its address: what a search gave back, or else new."""
-        with suppress(IndexError):  # not "if", as another thread may take the last one meanwhile
+        """Return memory for ``_sparse`` and its address, reused from a search that has ended."""
+        try:
+            # Not checked before, because another thread may take the last one after the check.
             return self._free.pop()
-        memory = np.zeros(0 if self.small else 2 * self.postings.size)
-        return memory, _address(memory)
+        except IndexError:
+            memory = np.zeros(2 * self.postings.size)
+            return memory, _address(memory)
 
     def _fill_row(self, term: int, row: int) -> None:
         super()._fill_row(term, row)

@@ -1,6 +1,6 @@
-"""How often each term occurs in each document: count with NumPy and Arrow, not in loops.
+"""The counts of terms in documents.
 
-Add and remove documents.
+Terms are counted with NumPy and Arrow instead of loops. Documents can be added and removed.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ class TermCounts:
         added = np.diff(new.starts)
         new_terms = len(added) + 1 - len(self.starts)
         ends = np.append(self.starts[1:], np.full(new_terms, self.starts[-1]))
-        inserted = ranges(ends + new.starts[:-1], added)  # after the old postings of the same term
+        # New postings follow the old ones of the same term.
+        inserted = ranges(ends + new.starts[:-1], added)
         is_old = np.ones(len(self.documents) + len(inserted), dtype=bool)
         is_old[inserted] = False
 
         def merged(values: Array, more: Array) -> Array:
-            every = np.empty(len(is_old), dtype=np.result_type(values, more))
-            every[is_old] = values
-            every[inserted] = more
-            return every
+            both = np.empty(len(is_old), dtype=np.result_type(values, more))
+            both[is_old] = values
+            both[inserted] = more
+            return both
 
         return TermCounts(
             new.vocabulary,
@@ -65,10 +66,7 @@ class TermCounts:
         )
 
     def only(self, keep: Mask) -> TermCounts:
-        """Return the counts of some documents, which get new positions.
-
-        Terms without a document are removed.
-        """
+        """Return the counts of some documents, numbered anew, and of the terms that they have."""
         # Drop the postings of other documents.
         remaining = keep[self.documents]
         frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
@@ -99,8 +97,8 @@ class TermCounts:
 class TermCounter:
     """Counts the terms of documents, block by block. It stores the counts, not the documents.
 
-    It needs 5 bytes of memory per posting (a term in a document), 7 with places, and the
-    vocabulary.
+    It needs 3 bytes of memory per posting (a term in a document), 5 with places, and the
+    vocabulary, and 5 to 7 bytes more when the counts are put together.
 
     Args:
         tokenizer: see ``BM25Index``.
@@ -119,7 +117,9 @@ class TermCounter:
         self.vocabulary: defaultdict[str, int] = defaultdict(count(len(earlier)).__next__, earlier)
         self.size = len(before.lengths) if before else 0
         self._lengths: list[Array] = []
-        self._blocks: list[tuple[Array, Array, list[Array]]] = []
+        # For each block: its first document, its terms, the number of postings of each term, and the
+        # postings themselves.
+        self._blocks: list[tuple[int, Array, Array, list[Array]]] = []
 
     def add(self, texts: Sequence[str]) -> None:
         """Count the terms of more documents."""
@@ -139,47 +139,50 @@ class TermCounter:
         numbers = numbers[firsts]
         documents = documents[firsts]
         places = order[firsts] - ends[documents] if self.with_places else firsts[:0]
-        documents += np.int32(self.size)
 
-        # Find where the postings of each term begin.
-        postings = [documents, _narrow(counts), _narrow(places)]
+        # Find where the postings of each term begin. Documents are numbered within the block, by 16
+        # bits, until all blocks are put together.
+        postings = [_narrow(documents), _narrow(counts), _narrow(places)]
         runs = np.flatnonzero(_changes(numbers))
         frequencies = np.diff(runs, append=len(numbers))
-        self._blocks.append((numbers[runs], frequencies, postings))
+        self._blocks.append((self.size, numbers[runs], frequencies, postings))
         self._lengths.append(lengths)
         self.size += len(texts)
 
     def counts(self) -> TermCounts:
         """Return the counts of all documents, and empty the counter."""
         frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for terms, runs, _ in self._blocks:
+        for _, terms, runs, _ in self._blocks:
             frequencies[terms] += runs
         starts = np.append(0, np.cumsum(frequencies))
 
-        # Allocate documents, counts and places in the widest type of any block.
+        # Allocate counts and places in the widest type of any block.
+        documents = np.empty(starts[-1], dtype=np.int32)
         arrays = []
-        for number, size in enumerate((starts[-1], starts[-1], starts[-1] * self.with_places)):
-            types = [postings[number].dtype for _, _, postings in self._blocks]
+        for number, size in ((1, starts[-1]), (2, starts[-1] * self.with_places)):
+            types = [postings[number].dtype for _, _, _, postings in self._blocks]
             arrays.append(np.empty(size, np.result_type(*types)))
 
         # Copy the postings of each block behind the postings of the same terms in earlier blocks.
         free = starts[:-1].copy()
         self._blocks.reverse()
-        while self._blocks:  # frees the memory of each block after it is copied
-            terms, runs, postings = self._blocks.pop()
+        while self._blocks:
+            # Taking the blocks out one by one frees the memory of each after it is copied.
+            first, terms, runs, (block_documents, *block_arrays) = self._blocks.pop()
             index = ranges(free[terms], runs)
-            for array, part in zip(arrays, postings, strict=True):
+            documents[index] = block_documents.astype(np.int32) + np.int32(first)
+            for array, values in zip(arrays, block_arrays, strict=True):
                 if len(array):
-                    array[index] = part
+                    array[index] = values
             free[terms] += runs
         lengths = np.concatenate(self._lengths)
-        documents, counts, places = arrays
+        counts, places = arrays
         counted = TermCounts(dict(self.vocabulary), starts, documents, counts, places, lengths)
         return self.before.plus(counted) if self.before else counted
 
 
 def ranges(starts: Array, lengths: Array) -> Array:
-    """Return the numbers from each start on, as many as its length says."""
+    """Return the ranges of numbers with these starts and lengths, one after the other."""
     shifts = starts - (np.cumsum(lengths) - lengths)
     index: Array = np.repeat(shifts, lengths)
     index += np.arange(len(index))
@@ -192,10 +195,7 @@ def _narrow(values: Array) -> Array:
 
 
 def _changes(values: Array) -> Mask:
-    """Return whether each value differs from the previous one.
-
-    True for the first value.
-    """
+    """Return whether each value differs from the previous one. True for the first value."""
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes

@@ -2,8 +2,10 @@
 
 A score is a sum over the query's terms, with repetitions. For each term, a method defines:
 
-- the inverse document frequency, from the number of documents ``n`` and the term's document frequency ``df``
-- the weight in a document that contains the term, from its count ``tf`` and the document's relative length
+- the inverse document frequency, from the number of documents ``n`` and the term's document
+  frequency ``df``
+- the weight in a document that contains the term, from its count ``tf`` and the document's relative
+  length
 - the weight in a document that does not contain it
 
 If ``rank_bm25`` has the method, the operations and their order are the same as there, so that sums
@@ -21,14 +23,11 @@ import numpy as np
 from qabench.errors import InputError, unknown_name
 from qabench.retrieval.bm25.search import Floats, Ints
 
-DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
+DELTAS = {"bm25+": 1.0, "bm25l": 0.5, "bm25l-paper": 0.5}
 
 
 def idf_robertson(n: int, df: int) -> float:
-    """Return Robertson and Sparck Jones' weight.
-
-    Negative for a term in more than half of the documents.
-    """
+    """Return Robertson and Sparck Jones' weight, below 0 if most documents have the term."""
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 
@@ -43,10 +42,7 @@ def idf_lucene(n: int, df: int) -> float:
 
 
 def idf_atire(n: int, df: int) -> float:
-    """Return ATIRE's weight.
-
-    0 for a term in all documents.
-    """
+    """Return ATIRE's weight. 0 for a term in all documents."""
     return math.log(n / df)
 
 
@@ -66,18 +62,24 @@ def weigh_atire(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Float
 
 
 def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh without the factor k1 + 1, which does not affect the ranking (Kamphuis et al., ECIR 2020)."""
+    """Weigh as atire, but without the constant factor k1 + 1 (Kamphuis et al., ECIR 2020)."""
     return idf * (tf / (p.k1 * relative + tf))
 
 
 def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh as ``rank_bm25.BM25L``: the weight of Lv and Zhai (SIGIR 2011) times tf, a factor only in rank_bm25."""
+    """Weigh as ``rank_bm25.BM25L``: by the weight of Lv and Zhai (SIGIR 2011) times tf."""
     ctd = tf / relative
     return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
 
 
+def weigh_bm25l_paper(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+    """Weigh by BM25L as published (Lv and Zhai, SIGIR 2011): 0 without the term."""
+    ctd = tf / relative
+    return idf * ((p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta))
+
+
 def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh by BM25+ (Lv and Zhai, CIKM 2011), with delta added for every document, as in ``rank_bm25.BM25Plus``."""
+    """Weigh by BM25+ (Lv and Zhai, CIKM 2011), with delta for every document."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
 
@@ -89,6 +91,7 @@ FORMULAS = {
     "okapi": (idf_robertson, weigh_atire),
     "lucene": (idf_lucene, weigh_lucene),
     "bm25l": (idf_bm25l, weigh_bm25l),
+    "bm25l-paper": (idf_bm25l, weigh_bm25l_paper),
     "atire": (idf_atire, weigh_atire),
     "robertson": (idf_floored, weigh_lucene),
 }
@@ -109,22 +112,21 @@ class Parameters:
     def of(
         cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25
     ) -> Parameters:
-        """Check and return the parameters.
-
-        ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l).
-        """
-        if method not in FORMULAS:
-            raise unknown_name("unknown BM25 method", method, METHODS)
+        """Check and return the parameters. ``delta=None`` is the method's default."""
+        if not isinstance(method, str) or method not in FORMULAS:
+            raise unknown_name("unknown BM25 method", str(method), METHODS)
         numbers = {"k1": k1, "b": b, "delta": 0.0 if delta is None else delta, "epsilon": epsilon}
         for name, value in numbers.items():
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"{name} is {value!r:.60}; expected a number")
         delta = DELTAS.get(method, 0.0) if delta is None else delta
-        if not (0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)):
-            raise InputError(
-                f"k1 is {k1}, b is {b}, delta is {delta} and epsilon is {epsilon}; k1 and delta must be at least 0, "
-                "b from 0 to 1, and all finite"
-            )
+        if not 0 <= b <= 1:
+            raise InputError(f"b is {b}; it must be from 0 to 1")
+        for name, value in (("k1", k1), ("delta", delta)):
+            if not 0 <= value < math.inf:
+                raise InputError(f"{name} is {value}; it must be finite, and at least 0")
+        if not math.isfinite(epsilon):
+            raise InputError(f"epsilon is {epsilon}; it must be finite")
         return cls(method, float(k1), float(b), float(delta), float(epsilon))
 
     def used(self) -> dict[str, str | float]:
@@ -146,8 +148,8 @@ class Parameters:
                 their first occurrence.
         """
         formula = FORMULAS[self.method][0]
-        # math.log and not np.log, whose last bit depends on the processor. Few frequencies are
-        # distinct.
+        # The last bit of np.log depends on the processor, so each distinct frequency gets math.log.
+        # There are few.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
         idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]
         if self.sums_idf and len(idf):

@@ -8,75 +8,47 @@ computed when the index is built.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from qabench.data.arguments import (
+    checked_flag,
+    checked_function,
+    checked_k,
+    checked_path,
+    checked_string,
+)
+from qabench.data.containers import is_iterable
 from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import (
     Content,
     InvertedScorer,
-    Source,
     build,
-    checked_strings,
     common_start,
     without,
 )
 from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.hits import Hits, IndexedDocuments
+from qabench.retrieval.bm25.rows import (
+    SKIP,
+    Source,
+    checked_columns,
+    checked_empty,
+    checked_strings,
+    rows_of,
+)
 from qabench.retrieval.bm25.search import Array, Floats, Ints, Mask, Results
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of, tokenize, words
 
-HITS_SHOWN = 10  # by print and in notebooks
 BACKENDS = ("qabench", "rank_bm25")
-
-
-class Ranking(Displayed):
-    """The best documents of a query, best first. Iterating gives (document, score) pairs."""
-
-    __slots__ = ()
-    documents_are = "position"  # the name of the column
-
-    def __iter__(self) -> Iterator[tuple[Any, float]]:
-        raise NotImplementedError
-
-    def tables(self) -> list[Table]:
-        """Return the best documents, as ``print`` and notebooks show them."""
-        rows: list[list[Any]] = [
-            [rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(self, 1)
-        ]
-        more = [f"and {len(rows) - HITS_SHOWN:,} more"] if len(rows) > HITS_SHOWN else []
-        columns = ["rank", self.documents_are, "score"]
-        return [Table(f"{len(rows):,} hits", columns, rows[:HITS_SHOWN], more)]
-
-    def to_pandas(self) -> Any:
-        """Return all documents as a pandas DataFrame: rank, position or id, score."""
-        import pandas as pd
-
-        rows = [(rank, *pair) for rank, pair in enumerate(self, 1)]
-        return pd.DataFrame(rows, columns=["rank", self.documents_are, "score"])
-
-
-@dataclass(slots=True, repr=False)  # not frozen, which would take a tenth of the time of a query
-class Hits(Ranking):
-    """Positions and scores of a query's best documents, best first.
-
-    Iterating gives (position, score) pairs.
-    """
-
-    positions: list[int]
-    scores: list[float]
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def __iter__(self) -> Iterator[tuple[int, float]]:
-        return zip(self.positions, self.scores, strict=True)
 
 
 class BM25Index(Displayed):
@@ -94,11 +66,11 @@ class BM25Index(Displayed):
             not stored.
         method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of
             ``rank_bm25``, whose BM25L multiplies the paper's weight by the term's count), or
-            "lucene", "atire" or "robertson" (as in bm25s).
+            "bm25l-paper" (the paper's weight), "lucene", "atire" or "robertson" (as in bm25s).
         k1: saturation of repeated terms, 0 or more.
         b: weight of length normalization, 0 to 1.
-        delta: the constant of bm25+ (default 1) and bm25l (default 0.5), not used by the other
-            methods.
+        delta: the constant of bm25+ (default 1), bm25l and bm25l-paper (default 0.5), not used by
+            the other methods.
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
             default; it can also remove stop words and stem), or any other. A
@@ -114,7 +86,8 @@ class BM25Index(Displayed):
     Attributes:
         parameters: the method and its parameters.
         tokenizer: the tokenizer, for documents and queries.
-        about: what the caller wants to save with the index, such as where the documents are from. JSON.
+        about: what the caller wants to save with the index, such as where the documents are from.
+            JSON.
     """
 
     def __init__(
@@ -129,18 +102,17 @@ class BM25Index(Displayed):
         backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        if backend not in BACKENDS:
+        if checked_string("backend", backend) not in BACKENDS:
             raise unknown_name("unknown backend", backend, BACKENDS)
-        if not callable(tokenizer):
-            raise InputError(
-                f"tokenizer is {tokenizer!r:.60}; expected a function from a string to its terms, such as "
-                "Words(stemmer='english')"
-            )
+        _check_tokenizer(tokenizer)
+        if progress is not None:
+            checked_function("progress", progress)
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
         self.about: Json = {}
-        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress)
+        self._scorer: InvertedScorer
+        self._replace(build(source, self.parameters, tokenizer, progress), source.data)
         if backend == "rank_bm25":
             from qabench.retrieval.bm25.reference import RankBM25Scorer
 
@@ -152,28 +124,38 @@ class BM25Index(Displayed):
         dataset: Any,
         column: str | Sequence[str] = "text",
         filters: str | Sequence[str] = (),
+        ids: str | None = None,
+        empty: str = SKIP,
         **options: Any,
     ) -> Self:
-        """Build an index of a dataset's rows.
+        """Build an index of a dataset's rows. Positions are the numbers of rows, from 0.
 
-        Several columns are joined by a newline.
+        Several columns are joined by a newline, without those that are empty.
 
         Args:
-            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or any iterable of
-                rows as dicts.
+            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, a table of Arrow, a
+                DataFrame of pandas or polars, or any iterable of rows as dicts.
             column: the name of one or several string columns.
             filters: columns of strings, numbers or booleans by which a search can be restricted.
                 See ``search``.
+            ids: a column of strings or integers, all different, that name the documents in
+                ``Hits.ids``. They are saved with the index.
+            empty: what to do with rows whose columns are all empty, blank or None: "skip" leaves
+                them out (``skipped`` counts them, and no other row changes its position), "error",
+                or "index" for documents without terms, as in ``rank_bm25``.
             **options: see the class.
 
         Raises:
-            InputError: a row does not have the column, or its value is not a string.
+            InputError: a row does not have the column, its value is not a string, or it has no id.
         """
-        columns = [column] if isinstance(column, str) else list(column)
+        columns = checked_columns("column", column)
         if not columns:
             raise InputError("columns is empty; name at least one text column")
-        filters = (filters,) if isinstance(filters, str) else tuple(filters)
-        return cls(Source(dataset, columns, filters), **options)
+        filter_columns = tuple(checked_columns("filters", filters))
+        if ids is not None and not isinstance(ids, str):
+            raise InputError(f"ids is {ids!r:.60}; expected the name of a column")
+        source = Source(rows_of(dataset), columns, filter_columns, ids, checked_empty(empty))
+        return cls(source, **options)
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -185,15 +167,33 @@ class BM25Index(Displayed):
         return self._origin.columns
 
     @property
+    def filters(self) -> dict[str, list[Any]]:
+        """The distinct values of the filter columns, by column."""
+        values = self._filters.values
+        return {column: [json.loads(value) for value in values[column]] for column in values}
+
+    @property
     def positions(self) -> Ints:
-        """The position of each document, in ascending order, from 0 and without gaps unless documents were removed."""
+        """The position of each document, ascending, with gaps for removed and skipped rows."""
         return self._origin.numbers()
+
+    @property
+    def ids(self) -> list[str] | None:
+        """The ids of the documents, or None if no column with ids was named."""
+        return None if self._origin.ids is None else self._origin.ids.all()
+
+    @property
+    def skipped(self) -> int:
+        """The number of positions without a document: rows without text, and removed documents."""
+        return self._origin.span - len(self)
 
     def tables(self) -> list[Table]:
         """Return size, columns, method and tokenizer, as ``print`` and notebooks show them."""
         about = {
             "documents": f"{len(self):,}",
             "columns": ", ".join(self._origin.columns or ()),
+            "rows skipped or removed": f"{self.skipped:,}" if self.skipped else "",
+            "ids": self._origin.id_column or "",
             "filters": ", ".join(self._origin.filters),
             **{name: str(value) for name, value in self.parameters.used().items()},
             "tokenizer": name_of(self.tokenizer),
@@ -207,15 +207,22 @@ class BM25Index(Displayed):
         Zeros if no document has any of the query's terms. The score of a position whose document
         was removed is -inf.
         """
+        checked_string("the query", query)
         scores = self._scorer.scores(tokenize(self.tokenizer, [query])[0])
         if self._origin.positions is None:
             return scores
-        every = np.full(self._origin.span, -np.inf)
-        every[self._origin.positions] = scores
-        return every
+        by_position = np.full(self._origin.span, -np.inf)
+        by_position[self._origin.positions] = scores
+        return by_position
 
     def search(
-        self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        mask: Any = None,
+        where: Mapping[str, Any] | None = None,
+        matching_only: bool = False,
     ) -> Hits:
         """Return the ``min(k, documents)`` best documents.
 
@@ -228,17 +235,24 @@ class BM25Index(Displayed):
                 change scores.
             where: filter column -> the allowed value, or a list of allowed values, such as
                 ``{"chapter": 3}``.
+            matching_only: whether documents without any term of the query are left out. They fill
+                the result otherwise, with the score of the first of them (0, and more for bm25+).
 
         Raises:
             InputError: k is below 1, the mask has another length or type, a column is not a filter,
                 or no document has the value.
         """
         if type(query) is not str:
-            checked_queries([query])
-        allowed = None if mask is None and where is None else self._mask(mask, where)
+            checked_string("the query", query)
+        allowed = None
+        if mask is not None or where is not None:
+            allowed = self._mask(mask, where)
         tokenizer = self.tokenizer
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
-        return self._hits(self._scorer.top(terms, checked_k(k), allowed))
+        best = self._scorer.top(terms, checked_k(k), allowed)
+        if checked_flag("matching_only", matching_only):
+            best = self._scorer.only_matching(best, terms, k, allowed)
+        return self._hits(best)
 
     def search_batch(
         self,
@@ -247,43 +261,50 @@ class BM25Index(Displayed):
         *,
         mask: Any = None,
         where: Mapping[str, Any] | None = None,
+        matching_only: bool = False,
     ) -> list[Hits]:
-        """Return the hits of ``search`` for each query, computed by a thread per processor.
-
-        The arguments and errors are those of ``search``. Without queries, the list is empty.
-        """
+        """Return the hits of ``search`` for each query. Each processor has a thread."""
         texts = checked_queries(queries)
         allowed = self._mask(mask, where)
-        best = self._scorer.top_all(self.tokenizer, texts, checked_k(k), allowed)
-        if self._origin.positions is None:
-            return [Hits(*result) for result in best]
-        return [self._hits(result) for result in best]
+        documents, scores = self._scorer.top_all(self.tokenizer, texts, checked_k(k), allowed)
+        if checked_flag("matching_only", matching_only):
+            hits = []
+            for row, terms in enumerate(tokenize(self.tokenizer, texts)):
+                best = documents[row].tolist(), scores[row].tolist()
+                hits.append(self._hits(self._scorer.only_matching(best, terms, k, allowed)))
+            return hits
+        if self._origin.positions is not None:
+            documents = self._origin.positions[documents]
+        names = self._documents
+        return [Hits(documents, scores, names, row) for row in range(len(texts))]
 
     def add(self, documents: Any, progress: Callable[[int], None] | None = None) -> range:
-        """Add documents to the index, which is then the same as one that is built from all documents.
+        """Add documents to the index, which is then the same as one built from all documents.
 
         Only the new documents are tokenized. Each call copies all postings, so one call for many
         documents is faster than many calls. Do not search in other threads meanwhile. If the call
         fails, the index is not changed.
 
         Args:
-            documents: strings, or rows with the columns and filters of the indexed dataset. May be
-                an iterator.
+            documents: strings, or rows with the columns, filters and ids of the indexed dataset.
+                May be an iterator.
             progress: called with the number of new documents processed, after each block.
 
         Returns:
-            The positions of the new documents.
+            The positions of the new documents, and of rows that are skipped.
 
         Raises:
             InputError: a document is not a string or does not have the columns.
         """
         first = self._origin.span
         source = self._origin.source(documents)
-        self._replace(build(source, self.parameters, self.tokenizer, progress, before=self._content))
+        self._replace(
+            build(source, self.parameters, self.tokenizer, progress, before=self._content)
+        )
         return range(first, self._origin.span)
 
     def remove(self, positions: Iterable[int]) -> None:
-        """Remove documents from the index, which then has the scores of one that is built from the others.
+        """Remove documents from the index, which then has the scores of one built from the others.
 
         The other documents keep their positions, and new documents get new ones. See ``compact``.
 
@@ -291,24 +312,35 @@ class BM25Index(Displayed):
             InputError: there is no document at a position, or no document with a term would be
                 left. The index is not changed.
         """
-        if not isinstance(positions, Iterable):
+        if not is_iterable(positions):
             raise InputError(f"positions is {positions!r:.60}; expected a list of positions")
         removed = list(positions)
         for position in removed:
-            if not isinstance(position, int | np.integer):
+            # True is the integer 1 in Python: a mask would remove the first two documents.
+            if isinstance(position, bool) or not isinstance(position, int | np.integer):
                 raise InputError(f"the position {position!r:.60} is not an integer")
+            if not 0 <= position < self._origin.span:
+                raise InputError(
+                    f"no document at position {position} can be removed: positions are from 0 to "
+                    f"{self._origin.span - 1}"
+                )
         if removed:
             unique = np.unique(np.array(removed, dtype=np.int64))
-            self._replace(without(self._content, self.parameters, unique))
+            content = without(self._content, self.parameters, unique)
+            self._replace(content, self._documents.dataset)
 
     def compact(self) -> Ints:
         """Number the documents from 0 in their order, and return their positions before."""
         before = self.positions
-        self._origin = replace(self._origin, span=len(self), positions=None)
+        if self._origin.positions is not None:
+            origin = replace(self._origin, span=len(self), positions=None, cache_key=None)
+            self._replace(self._content._replace(origin=origin))
         return before
 
-    def update(self, dataset: Any, progress: Callable[[int], None] | None = None) -> tuple[int, int]:
-        """Make the index equal to a dataset's, with the positions of its rows, by adding and removing what differs.
+    def update(
+        self, dataset: Any, progress: Callable[[int], None] | None = None
+    ) -> tuple[int, int]:
+        """Make the index equal to a dataset's, by adding and removing what differs.
 
         Rows that follow a new or moved row are removed and added again. Rows are compared by
         digests.
@@ -325,8 +357,9 @@ class BM25Index(Displayed):
         """
         source = self._origin.source(dataset)
         if self._origin.cache_key and self._origin.cache_key == source.fingerprint:
+            self._replace(self._content, dataset)
             return 0, 0
-        digests = source.digests()
+        digests, rows, span = source.digests()
         updated = copy.copy(self)
         updated.compact()
         indexed = self._content.origin.digests
@@ -336,19 +369,20 @@ class BM25Index(Displayed):
             updated.remove(np.flatnonzero(~keep))
             updated.compact()
             if same < len(digests):
-                updated.add(_from(dataset, same), progress)
+                updated.add(_from(dataset, int(rows[same])), progress)
         else:
             updated._replace(build(source, self.parameters, self.tokenizer, progress))
-        self._replace(updated._content)
-        self._origin = replace(self._origin, cache_key=source.fingerprint)
+        positions = None if len(rows) == span else rows
+        content = updated._content
+        origin = replace(
+            content.origin, span=span, positions=positions, cache_key=source.fingerprint
+        )
+        self._replace(content._replace(origin=origin), dataset)
         return len(self) - same, int(np.count_nonzero(~keep))
 
     def changes(self, dataset: Any) -> tuple[int, int]:
-        """Return how many documents ``update`` would add, and how many it would remove.
-
-        The index is not changed. The arguments and errors are those of ``update``.
-        """
-        digests = self._origin.source(dataset).digests()
+        """Return how many documents ``update`` would add and remove, without changing the index."""
+        digests, _, _ = self._origin.source(dataset).digests()
         indexed = self._content.origin.digests
         same = _kept(indexed, digests, np.isin(indexed, digests))
         return len(digests) - same, len(indexed) - same
@@ -360,11 +394,13 @@ class BM25Index(Displayed):
             InputError: the tokenizer has no name (a lambda).
             QabenchError: it cannot be written. An existing file is not changed.
         """
-        save(Path(path), self.parameters, self.tokenizer, self._content, self.about)
+        save(checked_path("path", path), self.parameters, self.tokenizer, self._content, self.about)
 
     @classmethod
     def load(cls, path: str | Path, *, tokenizer: Tokenizer | None = None) -> Self:
-        """Open a saved index. The file is checked as a whole, and memory-mapped: processes share its postings.
+        """Open a saved index.
+
+        The file is checked as a whole, and memory-mapped: processes share its postings.
 
         Args:
             path: the file.
@@ -374,8 +410,12 @@ class BM25Index(Displayed):
         Raises:
             InputError: not an index, another format, another tokenizer, or damaged.
         """
+        if tokenizer is not None:
+            _check_tokenizer(tokenizer)
         index = cls.__new__(cls)
-        index.parameters, index.tokenizer, content, index.about = load(Path(path), tokenizer)
+        index.parameters, index.tokenizer, content, index.about = load(
+            checked_path("path", path), tokenizer
+        )
         index._replace(content)
         return index
 
@@ -387,18 +427,27 @@ class BM25Index(Displayed):
             )
         return Content(self._scorer, self._filters, self._origin)
 
-    def _replace(self, content: Content) -> None:
+    def _replace(self, content: Content, data: Any = None) -> None:
+        """Replace the content, and the dataset that texts are read from, if ``data`` is one."""
         self._scorer, self._filters, self._origin = content
+        is_dataset = hasattr(data, "select_columns") and hasattr(data, "data")
+        self._documents = IndexedDocuments(self._origin, data if is_dataset else None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies and other processes do not get the dataset, which may be much larger.
+        return {**self.__dict__, "_documents": IndexedDocuments(self._origin)}
 
     def _hits(self, best: Results) -> Hits:
         documents, scores = best
         positions = self._origin.positions
         if positions is None:
-            return Hits(documents, scores)
-        return Hits(positions[documents].tolist(), scores)
+            return Hits(documents, scores, self._documents)
+        return Hits(positions[documents].tolist(), scores, self._documents)
 
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
-        matching = None if where is None else self._filters.mask(where)
+        matching = None
+        if where is not None:
+            matching = self._filters.mask(where)
         if mask is None:
             return matching
         allowed = np.ascontiguousarray(mask)
@@ -409,26 +458,26 @@ class BM25Index(Displayed):
             )
         if self._origin.positions is not None:
             allowed = allowed[self._origin.positions]
-        return allowed if matching is None else allowed & matching
+        if matching is not None:
+            allowed = allowed & matching
+        return allowed
 
 
-def checked_k(k: int) -> int:
-    """Return ``k``. Raises InputError if it is below 1, or not an integer."""
-    if type(k) is not int:
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
-            raise InputError(f"k is {k!r:.60}; expected an integer of at least 1")
-        k = int(k)
-    if k < 1:
-        raise InputError(f"k is {k}; it must be at least 1")
-    return k
+def _check_tokenizer(tokenizer: object) -> None:
+    """Raise InputError if a tokenizer is not a function."""
+    if not callable(tokenizer):
+        raise InputError(
+            f"tokenizer is {tokenizer!r:.60}; expected a function from a string to its terms, such as "
+            "Words(stemmer='english')"
+        )
 
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """Return the queries in a list. Raises InputError if one is not a string."""
-    texts = [] if isinstance(queries, str) else list(queries)
-    if texts and set(map(type, texts)) == {str}:
+    texts = list(queries) if isinstance(queries, list | tuple) else queries
+    if isinstance(texts, list) and texts and set(map(type, texts)) == {str}:
         return texts
-    return list(checked_strings(texts or queries, "query"))
+    return list(checked_strings(texts, "query"))
 
 
 def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
@@ -445,5 +494,5 @@ def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
 
 
 def _from(data: Any, first: int) -> Any:
-    """Return a dataset, or a list, from one of its rows on."""
+    """Return the rows of a dataset or a list from a position on."""
     return data.select(range(first, len(data))) if hasattr(data, "select") else data[first:]

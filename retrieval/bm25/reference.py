@@ -11,7 +11,7 @@ from qabench.errors import MissingExtra, unknown_name
 from qabench.retrieval.bm25.building import InvertedScorer
 from qabench.retrieval.bm25.counts import TermCounts
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Floats, Mask, Results, Search, top
+from qabench.retrieval.bm25.search import Array, Floats, Mask, Results, Search, top
 
 try:
     import rank_bm25
@@ -34,7 +34,8 @@ class RankBM25Scorer(InvertedScorer):
     def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
         super().__init__(counts, parameters)
         self._search = RankBM25Search(counts, parameters)
-        self._queries = math.inf  # this search is used from now on
+        # From now on, this search is used.
+        self._queries = math.inf
 
 
 class RankBM25Search(Search):
@@ -54,6 +55,8 @@ class RankBM25Search(Search):
         if method not in CLASSES:
             raise unknown_name("rank_bm25 has no method", method, CLASSES)
 
+        self._counts = counts
+
         # Terms are numbered by first occurrence. In this order, rank_bm25 sums their idf as if it
         # read the texts.
         order = np.argsort(counts.documents, kind="stable")
@@ -64,6 +67,22 @@ class RankBM25Search(Search):
 
     def scores(self, terms: Sequence[int]) -> Floats:
         return np.asarray(self._bm25.get_scores(terms), dtype=np.float64)
+
+    def have_a_term(self, terms: Sequence[int], documents: Array) -> Mask:
+        return np.isin(documents, self._matching(terms))
+
+    def top_matching(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
+        near = self._matching(terms)
+        if mask is not None:
+            near = near[mask[near]]
+        best, scores = top(self.scores(terms)[near], k)
+        return near[best].tolist(), scores
+
+    def _matching(self, terms: Sequence[int]) -> Array:
+        """Return the documents with a term of the query, ascending."""
+        starts = self._counts.starts
+        parts = [self._counts.documents[starts[term] : starts[term + 1]] for term in terms]
+        return np.unique(np.concatenate([self._counts.documents[:0], *parts]))
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
         return top(self.scores(terms), k, mask)

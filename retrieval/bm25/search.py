@@ -14,18 +14,18 @@ the query. A query term adds ``times * (weight - base)`` to it, where the query 
 over the query's terms, of the gain in units, rounded down, plus 1: more than the gain, and at most
 ``n`` more for a query of n terms with repetitions.
 
-**Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units or more. A document
-whose total is below that gains at least one unit less, and cannot be among the k best. All others
-are scored.
+**Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units
+or more. A document whose total is below that gains at least one unit less, and cannot be among the
+k best. All others are scored.
 
-**Rounding.** The scores are sums of 64 bits in the query's order, as in ``rank_bm25``, so they can be off by ``n``
-halves of a unit in the last place of the largest sum. Four times that must be less than ``unit``,
-or else all documents are scored, as they are if the totals could exceed 16 bits or if there are too
-many candidates.
+**Rounding.** The scores are sums of 64 bits in the query's order, as in ``rank_bm25``, so they can
+be off by ``n`` halves of a unit in the last place of the largest sum. Four times that must be less
+than ``unit``, or else all documents are scored, as they are if the totals could exceed 16 bits or
+if there are too many candidates.
 
-**Frequent terms**, in at least one of 16 documents, have a row with a value per document, computed when a query first
-has the term: in small collections the addend to the score, in larger ones a byte, the addend to the
-total. Adding rows is vectorized. The postings of other terms are read.
+**Frequent terms**, in at least one of 16 documents, have a row with a value per document, computed
+when a query first has the term: in small collections the addend to the score, in larger ones a
+byte, the addend to the total. Adding rows is vectorized. The postings of other terms are read.
 """
 
 from __future__ import annotations
@@ -42,25 +42,34 @@ Array = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-# positions and scores of a query's best documents, best first
+# The positions and scores of a query's best documents, best first.
 Results = tuple[list[int], list[float]]
-# the terms and ends of some queries, see ``Search.top_all``
+# The same for many queries, in arrays with one row per query.
+BatchResults = tuple[Array, Array]
+# A function of the first and the last of some queries: their terms, and the ends of their terms.
+# See ``Search.top_all``.
 Part = Callable[[int, int], tuple[Array, Array]]
 
-SMALL = 2000  # documents. Scoring all of these takes half of the time of computing bounds
-SHARE = 16  # a term is frequent if at least one of so many documents contains it
-# units in the highest gain of a frequent term, and of any term, at most
+# Scoring all of up to 2,000 documents takes half as long as computing bounds.
+SMALL = 2000
+# A term is frequent if at least one in 16 documents contains it.
+SHARE = 16
+# The maximum of the gain of a frequent term and of any term, in the units in which gains are
+# stored.
 LEVELS = 254
 RARE_LEVELS = 1024
-# of the rows of frequent terms
+# Limits for the rows of frequent terms.
 MOST_ROWS = 256
 MOST_BYTES = 1 << 28
-# instead of the number of a row: not computed yet, and not frequent, or no room for it
+# Values in place of a row's number: the row is not computed yet, or the term gets no row, because
+# it is rare or there is no room.
 MISSING = -1
 FULL = -2
 MOST_TOTAL = np.iinfo(np.uint16).max
-ROUNDING = 2.0**-53  # half a unit in the last place, relative
-CANDIDATES = 8  # all documents are scored if more than one of so many is a candidate
+# Half a unit in the last place, as a relative error.
+ROUNDING = 2.0**-53
+# If more than one in 8 documents is a candidate, all documents are scored.
+CANDIDATES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +162,7 @@ class Search:
         best, scores = top(self._scores_of(terms, near), k)
         return near[best].tolist(), scores
 
-    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
+    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> BatchResults:
         """Return the results of ``top`` for many queries.
 
         Args:
@@ -164,7 +173,38 @@ class Search:
             mask: see ``top``.
         """
         terms, ends = part(0, size)
-        return [self.top(terms[start:end].tolist(), k, mask) for start, end in pairwise(ends.tolist())]
+        positions = np.empty((size, k), dtype=np.int64)
+        scores = np.empty((size, k))
+        for row, (start, end) in enumerate(pairwise(ends.tolist())):
+            positions[row], scores[row] = self.top(terms[start:end].tolist(), k, mask)
+        return positions, scores
+
+    def have_a_term(self, terms: Sequence[int], documents: Array) -> Mask:
+        """Return whether each of some documents has a term of the query."""
+        matches = np.zeros(len(documents), dtype=bool)
+        for part in self._parts(terms)[0]:
+            places = np.minimum(part.searchsorted(documents), len(part) - 1)
+            matches |= part[places] == documents
+        return matches
+
+    def top_matching(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
+        """Return the positions and scores of the k best documents with a term of the query.
+
+        Args:
+            terms: see ``top``.
+            k: see ``top``. May be higher than the number of documents.
+            mask: see ``top``.
+        """
+        if not terms:
+            return [], []
+        self.fill(terms)
+        near = np.unique(np.concatenate(self._parts(terms)[0]))
+        if mask is not None:
+            near = near[mask[near]]
+        if not len(near):
+            return [], []
+        best, scores = top(self._scores_of(terms, near), k)
+        return near[best].tolist(), scores
 
     def fill(self, terms: Sequence[int] | Array) -> None:
         """Compute the weights of terms, and the rows of frequent ones, that no query had before."""
@@ -182,7 +222,7 @@ class Search:
                 self._fill_row(term, self._used)
                 self.rows[term] = self._used
                 self._used += 1
-            # last: from now on, other threads use them
+            # This is set last, because other threads use the rows from now on.
             self.rows[missing[self.rows[missing] == MISSING]] = FULL
 
     def _fill_row(self, term: int, row: int) -> None:
@@ -196,7 +236,7 @@ class Search:
             self.values[row, documents] = (weights - base) / self.unit + 1
 
     def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
-        """Return the documents that can be among the k best, ascending, or None without useful bounds."""
+        """Return the documents that can be among the k best, or None if they are too many."""
         postings = self.postings
         n = len(terms)
         most = n + postings.highest[terms].sum() / self.unit
@@ -228,9 +268,9 @@ class Search:
         return near if len(near) * CANDIDATES <= postings.size else None
 
     def _scores_of(self, terms: Sequence[int], near: Array) -> Floats:
-        """Return the scores of documents, which ascend."""
+        """Return the scores of documents, whose positions ascend."""
         postings = self.postings
-        # of the type of ``documents``, or searchsorted would copy these
+        # With another type than that of ``documents``, searchsorted would copy the documents.
         positions = near.astype(np.int32)
         numbers = np.array(terms)[:, None]
         documents, _ = self._parts(terms)
@@ -238,9 +278,12 @@ class Search:
         last_places = postings.starts[numbers + 1] - 1
         places = np.minimum(places + postings.starts[numbers], last_places)
         addends = np.where(
-            postings.documents[places] == positions, postings.weights[places], postings.base[numbers]
+            postings.documents[places] == positions,
+            postings.weights[places],
+            postings.base[numbers],
         )
-        return np.asarray(np.add.accumulate(addends)[-1])  # in order. np.sum is not
+        # Unlike np.sum, this adds from first to last, as the reference does.
+        return np.asarray(np.add.accumulate(addends)[-1])
 
     def _parts(self, terms: Sequence[int]) -> tuple[list[Array], list[Array]]:
         """Return the documents and the weights of each term's postings."""
@@ -254,7 +297,7 @@ class Search:
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> Results:
-    """Return the positions and scores of the ``k`` best documents, best first, equal scores by ascending position."""
+    """Return the ``k`` best documents and their scores, best first, ties by position."""
     if mask is None:
         best = _best(scores, k)
     else:

@@ -25,12 +25,15 @@ from qabench.io.limits import json_of
 from qabench.retrieval.bm25.building import Content, Filters, InvertedScorer, Origin
 from qabench.retrieval.bm25.counts import TermCounts
 from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.ids import Ids
 from qabench.retrieval.bm25.search import Array
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of
 
 MAGIC = b"QABBM25"
-VERSION = 7
+# Increased when an index of an earlier version can no longer be read.
+VERSION = 8
 START = len(MAGIC) + 1 + 16
+# Arrays that begin at a cache line can be used without a copy.
 ALIGNMENT = 64
 UNSIGNED = ("|u1", "<u2", "<u4")
 COUNTS = {
@@ -40,9 +43,16 @@ COUNTS = {
     "places": UNSIGNED,
     "lengths": ("<i4",),
 }
-TYPES = COUNTS | {"vocabulary": ("|u1",), "ends": ("<i8",), "digests": ("<u8",), "positions": ("<i8",)}
+TYPES = COUNTS | {
+    "vocabulary": ("|u1",),
+    "ends": ("<i8",),
+    "digests": ("<u8",),
+    "positions": ("<i8",),
+    "ids": ("|u1",),
+    "id_ends": ("<i8",),
+}
 FILTER_TYPES = ("<i4",)
-ORIGIN = ("columns", "filters", "span", "cache_key")
+ORIGIN = ("columns", "filters", "span", "cache_key", "id_column", "empty")
 
 
 def save(
@@ -62,13 +72,17 @@ def save(
             f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name"
         )
     scorer, filters, origin = content
-    terms = list(scorer.vocabulary)  # by number
+    # In the order of the terms' numbers.
+    terms = list(scorer.vocabulary)
     words = "".join(terms).encode("utf-8", "surrogatepass")
     arrays = {name: getattr(scorer.counts, name) for name in COUNTS}
     arrays["vocabulary"] = np.frombuffer(words, dtype=np.uint8)
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
     arrays["digests"] = origin.digests
     arrays["positions"] = np.empty(0, np.int64) if origin.positions is None else origin.positions
+    if origin.ids is not None:
+        arrays["ids"] = origin.ids.data
+        arrays["id_ends"] = origin.ids.ends
     for number, codes in enumerate(filters.codes.values()):
         arrays[f"filter_{number}"] = codes
     header = {
@@ -113,7 +127,8 @@ def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer
         header, arrays = _read(path)
         positions = arrays["positions"] if len(arrays["positions"]) else None
         fields = header["origin"] | {"filters": tuple(header["origin"]["filters"])}
-        origin = Origin(**fields, digests=arrays["digests"], positions=positions)
+        ids = Ids(arrays["ids"], arrays["id_ends"]) if "ids" in arrays else None
+        origin = Origin(**fields, digests=arrays["digests"], positions=positions, ids=ids)
         parameters = Parameters.of(**header["parameters"])
         tokenizer = _tokenizer(path, header["tokenizer"], header["tokenizer_spec"], tokenizer)
         codes = {name: arrays[f"filter_{number}"] for number, name in enumerate(origin.filters)}
@@ -123,7 +138,8 @@ def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer
         terms = {words[start:end]: number for number, (start, end) in bounds}
         counts = TermCounts(terms, *(arrays[name] for name in COUNTS))
         _check(counts, parameters, filters, origin)
-        about = dict(header.get("about", {}))  # not in files of earlier versions
+        # Files of earlier versions do not have it.
+        about = dict(header.get("about", {}))
         content = Content(InvertedScorer(counts, parameters), filters, origin)
     except InputError:
         raise
@@ -166,13 +182,14 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
 
 
 def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
-    """Raise ValueError if the content does not fit together: the compiled search does not check bounds."""
+    """Raise ValueError if the content does not fit together. No search checks bounds."""
     starts = counts.starts
     documents = counts.documents
     size = len(counts.lengths)
     positions = origin.positions if origin.positions is not None else np.arange(size)
     gaps = np.diff(documents)
-    gaps[starts[1:-1] - 1] = 1  # documents ascend within a term
+    # Documents are in ascending order within a term. The step to the next term may have any size.
+    gaps[starts[1:-1] - 1] = 1
     has_postings = (
         starts[0] == 0
         and starts[-1] == len(documents) == len(counts.counts)
@@ -196,7 +213,16 @@ def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin:
         and (origin.positions is not None or origin.span == size)
         and type(origin.span) is int
     )
-    if not (has_postings and has_documents and has_positions):
+    has_ids = (origin.id_column is None) == (origin.ids is None) and (
+        origin.ids is None
+        or (
+            len(origin.ids) == size
+            and origin.ids.ends[0] == 0
+            and origin.ids.ends[-1] == len(origin.ids.data)
+            and (np.diff(origin.ids.ends) > 0).all()
+        )
+    )
+    if not (has_postings and has_documents and has_positions and has_ids):
         raise ValueError("its arrays")
     for name, codes in filters.codes.items():
         if len(codes) != size or codes.min() < 0 or codes.max() >= len(filters.values[name]):
@@ -216,8 +242,10 @@ def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> 
         InputError: a custom function is not passed, or has another name.
     """
     if override is None and spec is None:
-        raise InputError(f"the index {path} was built with the tokenizer {name}: pass it as tokenizer=")
-    tokenizer = Words(spec["stop_words"], spec["stemmer"]) if override is None else override
+        raise InputError(
+            f"the index {path} was built with the tokenizer {name}: pass it as tokenizer="
+        )
+    tokenizer = Words(**spec) if override is None else override
     if (other := name_of(tokenizer)) != name:
         raise InputError(
             f"the index {path} was built with the tokenizer {name}, not {other}: pass {name}, or rebuild"

@@ -1,4 +1,4 @@
-"""Terms of queries, found by compiled functions, so that threads find them at once. See ``compiled``."""
+"""Terms of queries, found by compiled functions, so that threads find them at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from qabench.retrieval.bm25.compiled import compiled
 from qabench.retrieval.bm25.search import Array
 from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 
-# of the hash FNV-1a, in signed integers
+# The constants of the hash FNV-1a, as signed integers.
 FIRST_CODE = 0xCBF29CE484222325 - 2**64
 FACTOR = 0x100000001B3
 SPACE = 32
-# a letter in lower case. A space for what is in no word
+# The lowercase letter of each byte, or a space for what is in no word.
 LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
 
 
@@ -97,9 +97,7 @@ def _encode(
 
 
 class WordTable:
-    """The vocabulary of an index in a hash table.
-
-    ``Words`` is the only tokenizer that it can replace.
+    """The vocabulary of an index in a hash table, which replaces the tokenizer ``Words`` only.
 
     Attributes:
         words: the bytes of all words.
@@ -113,7 +111,7 @@ class WordTable:
         _fill(self.table, self.words, self.ends)
 
     def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
-        """Return the numbers of known terms in some texts, and the start of each text and the end of the last."""
+        """Return the numbers of known terms, the start of each text in them, and the last end."""
         terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
         ends = np.zeros(len(bounds), dtype=np.int64)
         _encode(self.table, self.words, self.ends, LOWER, texts, bounds, terms, ends)
@@ -121,10 +119,7 @@ class WordTable:
 
 
 def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
-    """Return texts as UTF-8, with the start of each one and the end of the last.
-
-    Texts beyond ASCII are tokenized.
-    """
+    """Return texts as UTF-8, and their ends. Python splits those beyond ASCII into terms."""
     if tokenizer.stemmer or not "".join(texts).isascii():
         texts = [
             text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text))

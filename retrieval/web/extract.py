@@ -1,4 +1,7 @@
-"""The main text of an HTML page, by trafilatura in a worker process that is ended when a page takes too long."""
+"""The main text of an HTML page, by trafilatura.
+
+It runs in a worker process, which is ended if a page takes too long.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ from qabench.io.http_error import HttpError
 from qabench.io.limits import decoded
 
 EXTRA = "pip install 'qabench[web]'"
-SECONDS = 30.0  # for one page. A tag with 60,000 attributes takes the parser minutes
+# The time for one page: a tag with 60,000 attributes takes the parser minutes.
+SECONDS = 30.0
 
 
 class Extractor:
-    """Reads pages in one worker process, which ends with this one, or at the page's limit. Safe for several threads.
+    """One worker process that reads pages, for several threads.
+
+    It ends with this process, or if a page takes too long.
 
     Attributes:
         name: the extractor and its version, for signatures.
@@ -34,12 +40,16 @@ class Extractor:
         self._lock = threading.Lock()
 
     def text(self, html: bytes, charset: str | None = None) -> str:
-        """Return ``main_text``, or raise HttpError if it takes longer than ``SECONDS`` or ends the worker process."""
+        """Return the ``main_text`` of a page.
+
+        Raises:
+            HttpError: it takes longer than ``SECONDS``, or ends the worker process.
+        """
         with self._lock:
             self._worker = self._worker or _started()
             assert self._worker.stdin is not None and self._worker.stdout is not None
             try:
-                # a character per byte
+                # A character per byte.
                 self._worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")
                 self._worker.stdin.flush()
                 return str(json.loads(self._worker.stdout.readline()))
@@ -51,12 +61,15 @@ class Extractor:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
-            with contextlib.suppress(OSError):  # what was not written yet
+            with contextlib.suppress(OSError):
+                # Text may remain that was not written yet.
                 worker.communicate()
 
 
 def main_text(html: bytes, charset: str | None = None) -> str:
-    """Return the text of a page without navigation, advertisements and comments, one line per paragraph.
+    """Return the text of a page, one line per paragraph.
+
+    Navigation, advertisements and comments are left out.
 
     Returns:
         "" if the page has no main text, or is damaged beyond what the parser repairs.
@@ -69,7 +82,8 @@ def main_text(html: bytes, charset: str | None = None) -> str:
         TypeError,
         AttributeError,
         RecursionError,
-    ):  # its parser meets any input of the web
+    ):
+        # The parser meets any input of the web, and may raise anything.
         return ""
 
 
@@ -82,15 +96,17 @@ def _started() -> subprocess.Popen[str]:
     ]
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True, text=True
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
     )
 
 
 def serve(seconds: float) -> None:
-    """Answer requests on standard input until its end.
-
-    A page that takes longer than ``seconds`` ends this process.
-    """
+    """Answer requests on standard input, until a page takes longer than ``seconds``."""
     requests, answers = sys.stdin, sys.stdout
     _trafilatura()
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):

@@ -1,4 +1,7 @@
-"""The text of pages that are fetched politely: robots.txt, delays, limits, public addresses only, a cache on disk."""
+"""The text of pages that are fetched politely.
+
+Fetching respects robots.txt, delays and limits, requests public addresses only, and caches on disk.
+"""
 
 from __future__ import annotations
 
@@ -21,40 +24,46 @@ from qabench.io.files import cache_dir, replacing
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, status_error
 from qabench.io.limits import Limits
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 from qabench.retrieval.web.extract import EXTRA, Extractor
 from qabench.retrieval.web.provider import PageLimits
 
 READ, NO_TEXT = "read", "no text"
 MAX_REDIRECTS = 5
-MAX_BYTES = 5 << 20  # of a page, uncompressed
-# after a day robots.txt is read again (RFC 9309), and a transient failure is tried again
+# The size of a page after decompression: a few compressed bytes can become gigabytes.
+MAX_BYTES = 5 << 20
+# After a day, robots.txt is read again (RFC 9309), and a transient failure is tried again.
 DAY = 86400.0
-# seconds. Pages of a host that asks for more between two requests are not fetched
+# Pages of a host that asks for more seconds between two requests are not fetched.
 LONGEST_WAIT = 30.0
 ONCE_MORE = Retry(attempts=2, first_wait=1.0, longest_wait=LONGEST_WAIT)
 HTML = ("text/html", "application/xhtml+xml")
 ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
 AGENT = "qabench"
-LARGEST_RULES = 500 << 10  # bytes of robots.txt that are read, as RFC 9309 asks for at least
+# The bytes of robots.txt that are read, which is the minimum of RFC 9309.
+LARGEST_RULES = 500 << 10
 
 
 class WebCache:
-    """Searches, pages, texts and rankings on disk: a second run fetches nothing twice and sees the same evidence.
+    """Searches, pages, texts and rankings on disk.
 
-    There is one compressed JSON file per entry. A damaged file counts as missing.
+    A second run fetches nothing twice and sees the same evidence. There is one compressed JSON file
+    per entry. A damaged file counts as missing.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or cache_dir() / "web"
 
     def get(self, kind: str, key: str) -> Json | None:
-        """Return the entry of a key, or None if there is none, or if it is ``passing`` and older than a day."""
+        """Return a key's entry, or None without one. ``passing`` entries are kept for a day."""
         try:
             entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
             value: Json = entry["value"]
             old = value.get("passing") and time.time() - entry["time"] > DAY
-            return value if entry["key"] == key and not old else None
+            # Keys are digests in file names, so another key could have the same file.
+            if entry["key"] != key or old:
+                return None
+            return value
         except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
             return None
 
@@ -96,10 +105,7 @@ class WebPage:
 
 
 class PageFetcher:
-    """Fetches pages within limits, and reads their text.
-
-    Safe for several threads.
-    """
+    """Fetches pages within limits, and reads their text. It is safe for several threads."""
 
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
         self.cache, self.limits, self.extractor = cache, limits, Extractor()
@@ -111,13 +117,11 @@ class PageFetcher:
         self._turns: dict[str, HttpClient] = {}
 
     def fetch(self, url: str) -> WebPage:
-        """Return the text of a URL's page, from the cache if it is there.
-
-        Failures are outcomes, not exceptions.
-        """
+        """Return the text of a URL's page, or the reason why there is none."""
         # A page that may not be fetched under one policy may be fetched under the other.
         key = f"{self.extractor.name} {self.limits.private_addresses} {url}"
-        with self._lock_of(url):  # a second thread with the same URL waits and reads the cache
+        with self._lock_of(url):
+            # A second thread with the same URL waits, and then reads the cache.
             entry = self.cache.kept("pages", key, lambda: self._entry(url))
         return WebPage(url, entry["outcome"], entry["text"], entry["detail"])
 
@@ -132,21 +136,24 @@ class PageFetcher:
             outcome, detail, passing = READ if text.strip() else NO_TEXT, "", False
         except HttpError as error:
             outcome, detail, passing, text = error.reason, error.detail, error.transient, ""
-        except ValueError as error:  # a URL that urllib cannot split
+        except ValueError as error:
+            # urllib cannot split this URL.
             outcome, detail, passing, text = "invalid URL", printable(error, 200), False, ""
         return {"outcome": outcome, "detail": detail, "passing": passing, "text": text}
 
     def _lock_of(self, url: str) -> threading.RLock:
-        with self._lock:  # reentrant, because a page can be the robots.txt of its host
+        with self._lock:
+            # The lock is reentrant, because a page can be the robots.txt of its host.
             return self._busy.setdefault(url, threading.RLock())
 
     def _following(self, url: str, *, robots: bool = True) -> Any:
-        """Return the response that a URL leads to.
-
-        The rules and the address of every redirect are checked.
-        """
+        """Return the response to a URL, after redirects, each of which is checked."""
         for _ in range(MAX_REDIRECTS + 1):
-            response = self._patiently(url, self._allowed_delay(url) if robots else 0.0)
+            # robots.txt itself may always be read. Asking for its rules would not end.
+            delay = 0.0
+            if robots:
+                delay = self._allowed_delay(url)
+            response = self._patiently(url, delay)
             if not response.has_redirect_location:
                 break
             url = urljoin(url, response.headers["location"])
@@ -157,10 +164,7 @@ class PageFetcher:
         return response
 
     def _patiently(self, url: str, delay: float) -> Any:
-        """Return a response after the per-host delay.
-
-        Transient failures are retried once.
-        """
+        """Return a response after the per-host delay. Transient failures are retried once."""
         host = urlsplit(url).netloc.lower()
         with self._lock:
             # Each host has its turns, so that none waits for another one.
@@ -179,7 +183,8 @@ class PageFetcher:
     def _allowed_delay(self, url: str) -> float:
         """Return the seconds between requests that robots.txt asks for.
 
-        Raises HttpError if it forbids the URL.
+        Raises:
+            HttpError: robots.txt forbids the URL.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -193,13 +198,16 @@ class PageFetcher:
         if not rules.can_fetch(url, AGENT):
             raise HttpError("robots.txt", "the host's robots.txt forbids this page")
         if (delay := float(rules.crawl_delay(AGENT) or 0)) > LONGEST_WAIT:
-            raise HttpError("robots.txt", f"the host's robots.txt asks for {delay:g} s between requests")
+            raise HttpError(
+                "robots.txt", f"the host's robots.txt asks for {delay:g} s between requests"
+            )
         return delay
 
     def _rules(self, url: str) -> str:
         """Return a host's robots.txt, or "" if it has none (4xx).
 
-        Raises HttpError if the rules are unknown (5xx, 429), so that no page is fetched.
+        Raises:
+            HttpError: the rules are unknown (5xx, 429), so that no page may be fetched.
         """
 
         def ask() -> Json:
@@ -209,7 +217,8 @@ class PageFetcher:
             rules = response.content[:LARGEST_RULES] if response.status_code == 200 else b""
             return {"rules": str(rules, "utf-8", "replace"), "passing": True}
 
-        with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
+        with self._lock_of(url):
+            # One thread reads a host's rules, and the others wait for them.
             return str(self.cache.kept("rules", url, ask)["rules"])
 
 

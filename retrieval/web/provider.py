@@ -1,4 +1,4 @@
-"""A JSON search API described by configuration: a preset, or a TOML file.
+"""A JSON search API that a preset or a TOML file describes.
 
 A file names the URL, the parameters and headers (``{query}`` and ``{count}`` are filled in,
 ``${NAME}`` is an environment variable that QABENCH_SEARCH_VARIABLES lists), and where the results
@@ -35,10 +35,10 @@ from pydantic.dataclasses import dataclass
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.limits import toml_of
-from qabench.io.tables import keep_secret
+from qabench.io.redaction import keep_secret
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
-# the names, separated by commas, that files may use: files may be from others
+# The variable with the names, separated by commas, that files may use: files may be from others.
 ALLOWED = "QABENCH_SEARCH_VARIABLES"
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
@@ -68,9 +68,7 @@ CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, config=CONFIG)
 class PageLimits:
-    """What is fetched, and how fast.
-
-    The table [pages] of a search configuration.
+    """How pages of search results are fetched: the table [pages] of a search engine's file.
 
     Attributes:
         results: search results per query, at most. Their pages are fetched.
@@ -89,12 +87,10 @@ class PageLimits:
 
 @dataclass(frozen=True, config=CONFIG)
 class SearchProvider:
-    """A search API, with environment variables filled in.
-
-    See the module.
+    """A search API with the values of environment variables. The module describes the fields.
 
     Attributes:
-        name: of the preset or the file, for signatures.
+        name: the name of the preset or the file, for signatures.
         url: the endpoint, without parameters.
         results: the path to the list of results in the JSON response, with dots, or "" if the
             response is the list.
@@ -140,10 +136,11 @@ def load_provider(search: str) -> SearchProvider:
         InputError: no such preset or file, an unknown or missing setting, or an environment
             variable that is not set. Names it.
     """
-    name, where = search, f"the search configuration {search}"
+    name, where = search, f"the file of the search engine {search}"
     document = PRESETS.get(search)
     text = json.dumps(document)
-    allowed = VARIABLE.findall(text)  # the preset's keys go to the preset's server
+    # A key of the preset is sent only to the preset's server.
+    allowed = VARIABLE.findall(text)
     if document is None:
         try:
             content = Path(search).read_bytes()
@@ -152,7 +149,8 @@ def load_provider(search: str) -> SearchProvider:
         except FileNotFoundError:
             names = f"{', '.join(PRESETS)}, or the path of a TOML file"
             raise InputError(f"the search is {search!r}; allowed: {names}") from None
-        except (OSError, TypeError, ValueError) as error:  # TypeError: a date
+        except (OSError, TypeError, ValueError) as error:
+            # json raises TypeError for a date.
             raise InputError(f"{where} cannot be read: {error}") from None
         name = f"{Path(search).stem}@{hashlib.sha256(content).hexdigest()[:8]}"
         allowed = os.environ.get(ALLOWED, "").replace(" ", "").split(",")
@@ -160,14 +158,17 @@ def load_provider(search: str) -> SearchProvider:
     for variable in sorted(set(VARIABLE.findall(text))):
         value = os.environ.get(variable, "").rstrip("/")
         if not value:
-            raise InputError(f"{where} needs the environment variable {variable}: export {variable}=...")
+            raise InputError(
+                f"{where} needs the environment variable {variable}: export {variable}=..."
+            )
         if variable not in allowed:
             raise InputError(
                 f"{where} names the environment variable {variable}, which would be sent to "
                 f"{document.get('url')}. To allow that: export {ALLOWED}={variable}, with others after a comma"
             )
         mark = f"${{{variable}}}"
-        if mark not in str(document.get("url")):  # errors show the server's address
+        if mark not in str(document.get("url")):
+            # Errors show the server's address.
             keep_secret(value)
         text = text.replace(mark, _in_json(value))
     try:
@@ -175,7 +176,9 @@ def load_provider(search: str) -> SearchProvider:
     except ValidationError as error:
         first = error.errors()[0]
         kind = PageLimits if first["loc"][0] == "pages" else SearchProvider
-        names = ", ".join(item.name for item in fields(kind) if item.name not in ("name", "template"))
+        # The file's name and text are not settings.
+        settings = [item.name for item in fields(kind) if item.name not in ("name", "template")]
+        names = ", ".join(settings)
         setting = ".".join(map(str, first["loc"]))
         raise InputError(f"{where}: {setting}: {first['msg']}; allowed settings: {names}") from None
 

@@ -1,4 +1,4 @@
-"""Search, pages and their text together."""
+"""Evidence from the web: search for pages, fetch them, and read their text."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry, read_json
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 from qabench.retrieval.web.fetch import PageFetcher, WebCache, WebPage
 from qabench.retrieval.web.provider import SearchProvider
 
+# The pages are on different hosts, so this is polite to each of them.
 PAGES_AT_ONCE = 8
 RETRY = Retry(attempts=4, first_wait=1.0)
 
 
 class SearchFailed(QabenchError):
-    """A search API gave no usable response.
-
-    The message never contains its key.
-    """
+    """A search API gave no usable response. The message never contains its key."""
 
 
 class Web:
-    """Pages of the web for queries, with a cache of searches, pages and texts.
+    """Searches the web and fetches the pages found, with a cache of searches, pages and texts.
 
-    Safe for several threads.
+    Several threads can use one object.
     """
 
     def __init__(
@@ -42,14 +40,12 @@ class Web:
         self._client = HttpClient(Limits(seconds=60.0), retry=retry, headers=headers)
         self._fetcher = PageFetcher(self.cache, provider.pages)
         self.extractor = self._fetcher.extractor.name
-        # daemons: no run waits for a silent server
+        # Daemon threads, so that no run waits for a silent server.
         self._threads = ThreadPool(PAGES_AT_ONCE)
         weakref.finalize(self, self._threads.terminate)
 
     def search(self, query: str) -> list[str]:
-        """Return the addresses of the pages found for a query, best first.
-
-        At most ``provider.pages.results``.
+        """Return at most ``provider.pages.results`` addresses of pages for a query, best first.
 
         Raises:
             SearchFailed: the API refused or failed, or its response has another form than the
@@ -69,31 +65,42 @@ class Web:
     def _addresses(self, query: str) -> list[str]:
         provider = self.provider
         params = provider.request(query)
-        body = {"json": params} if provider.method == "POST" else {"params": params or None}
+        body = {"params": params or None}
+        if provider.method == "POST":
+            body = {"json": params}
         try:
             return addresses_of(self._client.get(provider.url, read_json, **body), provider)
         except HttpError as error:
-            raise SearchFailed(f"the search with {provider.name} failed: {printable(error)}") from None
+            raise SearchFailed(
+                f"the search with {provider.name} failed: {printable(error)}"
+            ) from None
 
 
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     """Return the addresses in a response.
 
-    Raises HttpError if it has another form than the provider describes.
+    Raises:
+        HttpError: the response has another form than the provider describes.
     """
     results = _at(document, provider.results)
     if results is None and provider.results_may_be_absent:
         results = []
-    addresses: list[Any] = (
-        [_at(result, provider.address) for result in results] if isinstance(results, list) else [None]
-    )
-    if not all(isinstance(address, str) for address in addresses):
+    is_valid = isinstance(results, list)
+    addresses: list[str] = []
+    if is_valid:
+        for result in results:
+            address = _at(result, provider.address)
+            is_valid = is_valid and isinstance(address, str)
+            addresses.append(address)
+    if not is_valid:
         raise HttpError(
             "invalid response",
             f"{provider.results!r} is not a list of results with strings {provider.address!r} in "
             f"{json.dumps(document)}",
         )
-    failed = _at(document, provider.failures) if provider.failures else None
+    failed = None
+    if provider.failures:
+        failed = _at(document, provider.failures)
     if failed and not addresses:
         raise HttpError("nothing was found", f"{provider.failures} are {json.dumps(failed)}")
     return addresses

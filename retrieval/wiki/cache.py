@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from qabench.retrieval.wiki.page import valid_id
 
 VARIABLE = "QABENCH_WIKICACHE"
 TITLES = "titles"
+DIGESTS = "digests"
 
 
 def official_folder() -> Path:
@@ -23,13 +25,14 @@ def official_folder() -> Path:
 
 
 class WikiCache:
-    """A folder to which pages are written (by default QABENCH_WIKICACHE), and other folders that are only read.
+    """A folder of pages (by default QABENCH_WIKICACHE), and others that are only read.
 
     The pages of another wiki than Wikipedia, named by its address, are in a folder of their own.
 
     Some files count as missing: empty ones (the official package writes an empty file for a page
-    that it could not get), and those that are not UTF-8 or contain NUL characters (the result of a
-    crash).
+    that it could not get), those that are not UTF-8 or contain NUL characters (the result of a
+    crash), and those that differ from the digest that was written with them, such as a page that
+    was cut off on a full disk. Pages of the official package have no digest.
     """
 
     def __init__(
@@ -60,13 +63,15 @@ class WikiCache:
                 raise QabenchError(
                     f"cannot read the cached page {path}: {error.strerror or error}"
                 ) from error
-            if text.strip() and "\0" not in text:
+            if text.strip() and "\0" not in text and _is_whole(path, text):
                 return text
         return None
 
     def write(self, pageid: int, text: str) -> None:
-        """Store a page. The file is written atomically."""
-        write_text(self.path(pageid), text)
+        """Store a page and its digest. Both files are written atomically."""
+        path = self.path(pageid)
+        write_text(path, text)
+        write_text(_digest_path(path), digest_of(path.read_text(encoding="utf-8")) + "\n")
 
     def pageid_of(self, title: str) -> int | None:
         """Return the id of a page that was looked up by its title before, or None."""
@@ -83,3 +88,28 @@ class WikiCache:
     def _title_path(self, title: str) -> Path:
         # Titles can be longer than file names, and contain characters that file names cannot.
         return self.folder / TITLES / f"{hashlib.sha256(title.encode()).hexdigest()[:32]}.json"
+
+
+def _digest_path(path: Path) -> Path:
+    return path.parent / DIGESTS / f"{path.stem}.sha256"
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a page as it is read."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_whole(path: Path, text: str) -> bool:
+    """Tell whether a page is as it was written. A page without a digest is assumed to be."""
+    try:
+        expected = _digest_path(path).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return True
+    if expected == digest_of(text):
+        return True
+    warnings.warn(
+        f"the cached page {path} is not as it was downloaded, and is not used; if you changed it, delete "
+        f"{_digest_path(path)}",
+        stacklevel=3,
+    )
+    return False

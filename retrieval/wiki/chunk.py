@@ -1,20 +1,24 @@
-"""FanOutQA's chunking: splits text at paragraphs, and long pieces at lines, sentences, clauses or words."""
+"""FanOutQA's chunking, at paragraphs, lines, sentences, clauses or words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qabench.data.arguments import checked_k, checked_string
 from qabench.errors import InputError
 
 SEPARATORS = ("\n\n", "\n", ". ", ", ", " ")
 
 
-def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = SEPARATORS) -> list[str]:
-    """Split a text into chunks of at most ``max_chunk_size`` characters: exactly the official chunks, in linear time.
+def chunk_text(
+    text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = SEPARATORS
+) -> list[str]:
+    """Split a text into chunks of at most ``max_chunk_size`` characters.
 
-    The text is split at the first separator, and each piece keeps its separator. A piece that is
-    still too long is split at the next separator. Neighboring pieces are joined again as long as
-    they fit. When no separator is left, the text is cut every ``max_chunk_size`` characters.
+    They are exactly the official chunks, computed in linear time. The text is split at the first
+    separator, and each piece keeps its separator. A piece that is still too long is split at the
+    next separator. Neighboring pieces are joined again as long as they fit. When no separator is
+    left, the text is cut every ``max_chunk_size`` characters.
 
     Two quirks of the official function are reproduced. First, the last piece of each split gets a
     separator that is not in the text. Afterward, a last chunk that consists of the separator only
@@ -43,9 +47,10 @@ def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = 
         >>> chunk_text("One. Two. Three.", max_chunk_size=10)
         ['One. Two. ', 'Three.']
     """
-    if max_chunk_size < 1:
-        raise InputError(f"max_chunk_size is {max_chunk_size}; it must be at least 1")
-    if isinstance(chunk_on, str) or not all(chunk_on):
+    checked_string("text", text)
+    max_chunk_size = checked_k(max_chunk_size, "max_chunk_size")
+    is_list = isinstance(chunk_on, list | tuple)
+    if not is_list or not all(separator and isinstance(separator, str) for separator in chunk_on):
         raise InputError(
             f"chunk_on is {chunk_on!r}; it must be a sequence of separators, none of them empty"
         )
@@ -59,11 +64,14 @@ def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> li
     if level == len(separators):
         return [text[start : start + size] for start in range(0, len(text), size)]
     separator, room = separators[level], 0
-    parts_of: list[list[str]] = []  # the parts of each chunk, which are joined once
+    # The parts of each chunk, which are joined only once, at the end.
+    parts_of: list[list[str]] = []
     for piece in text.split(separator):
         length = len(piece) + len(separator)
         if length > size:
-            parts_of += ([chunk] for chunk in _chunks(piece + separator, size, separators, level + 1))
+            parts_of += (
+                [chunk] for chunk in _chunks(piece + separator, size, separators, level + 1)
+            )
             room = size - len(parts_of[-1][0])
         elif length <= room:
             parts_of[-1] += (piece, separator)

@@ -11,6 +11,7 @@ import functools
 import os
 from typing import Any
 
+from qabench.data.arguments import checked_k, checked_string
 from qabench.errors import InputError
 from qabench.retrieval.wiki.kiwix import BASE_VARIABLE, BOOK_VARIABLE, Kiwix
 from qabench.retrieval.wiki.mediawiki import MediaWiki
@@ -20,7 +21,8 @@ from qabench.retrieval.wiki.zim import ZimFile
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
-VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")  # how the names begin of those that matter
+# The choice of the wiki depends on variables whose names begin like this.
+VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")
 
 
 Wikipedia = MediaWiki | Kiwix | ZimFile
@@ -46,11 +48,11 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
 
     Source: ``fanoutqa.wiki_search``, https://github.com/zhudotexe/fanoutqa.
     """
-    return wikipedia().search(query, results)
+    return wikipedia().search(checked_string("query", query), checked_k(results, "results"))
 
 
 def wiki_content(evidence: Any) -> str:
-    """Return a page's text at the dataset's epoch (2023-11-20), in Markdown with tables and infoboxes.
+    """Return a page's Markdown at the dataset's epoch (2023-11-20), with tables and infoboxes.
 
     The page is read from the cache, or downloaded and stored there (see ``WikiCache``; a cache of
     the official package or from the authors' tarball can be used too). The revision is the
@@ -77,10 +79,7 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
-    """Return the Wikipedia that the argument or the environment variables select.
-
-    The same object until they change.
-    """
+    """Return the Wikipedia that the argument or the environment names. One object for each."""
     return _chosen(zim, tuple(item for item in os.environ.items() if item[0].startswith(VARIABLES)))
 
 

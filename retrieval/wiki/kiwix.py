@@ -9,24 +9,33 @@ from xml.etree import ElementTree
 from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, address_of, check_search
+from qabench.retrieval.wiki.page import (
+    RETRY,
+    PageMissing,
+    WikiError,
+    WikiPage,
+    address_of,
+    check_search,
+)
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
-PLACES = ("/content/", "/")  # of books. Servers before version 3.4 have the second one
+# What precedes the name of a book in URLs, since version 3.4 of the server and before.
+BOOK_PREFIXES = ("/content/", "/")
 
 
 class Kiwix:
-    """A book of a Kiwix server. Its pages have the date of the book, not of the dataset's epoch. They are not cached.
+    """A book of a Kiwix server.
 
-    The server is used even if QABENCH_OFFLINE forbids network access, because it is meant for
-    offline use.
+    Its pages have the date of the book, not of the dataset's epoch, and are not cached. The server
+    is used even if QABENCH_OFFLINE forbids network access, because it is meant for offline use.
     """
 
     def __init__(self, base: str, book: str, *, client: HttpClient | None = None) -> None:
         self.base = base.rstrip("/")
         self.book = book
-        self.name = f"the Kiwix book {book} at {address_of(self.base)}"  # for signatures
+        # Signatures contain this name.
+        self.name = f"the Kiwix book {book} at {address_of(self.base)}"
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
@@ -51,12 +60,13 @@ class Kiwix:
         return page
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown (see ``wiki_content``), by the URL of this server's search or by the title."""
+        """Return a page's Markdown, by the URL of this server's search or by the title."""
         page = WikiPage.of(evidence)
         addresses = [urljoin(f"{self.base}/", page.url or "")]
         if not page.url or not addresses[0].startswith(f"{self.base}/"):
             path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
-            addresses = [f"{self.base}{place}{quote(self.book)}/{path}" for place in PLACES if path]
+            book = quote(self.book)
+            addresses = [f"{self.base}{prefix}{book}/{path}" for prefix in BOOK_PREFIXES if path]
         for address in addresses:
             try:
                 return article_to_markdown(self.client.get(address).text)
@@ -70,7 +80,8 @@ def _read_feed(response: Any) -> list[WikiPage]:
     """Return the results of a search, in RSS."""
     try:
         feed = ElementTree.fromstring(response.content)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        # An unusable encoding is a LookupError.
         raise HttpError("not XML", response.text, transient=True) from error
     results = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     return [WikiPage(title, url=link) for title, link in results if title and link]

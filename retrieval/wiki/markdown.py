@@ -1,4 +1,4 @@
-"""Converts the HTML of a Wikipedia page to Markdown as in FanOutQA's prompts."""
+"""The HTML of a Wikipedia page as Markdown, as in FanOutQA's prompts."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from collections import Counter
 from typing import Any
 
 from qabench.errors import MissingExtra
-from qabench.io.tables import quoted
+from qabench.io.redaction import quoted
 from qabench.retrieval.wiki.page import PageUnreadable
 
 INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qabench[wikipedia]'"
 
-
-MOST_CHARACTERS = 16_000_000
-KIWIX_PARTS = "head, span.kiwix, #kiwixtoolbar"  # a server adds a toolbar
+# Parts of a page that a Kiwix server adds, such as its toolbar.
+KIWIX_PARTS = "head, span.kiwix, #kiwixtoolbar"
 CONTENT_ID = "mw-content-text"
-# For each occurrence of these, the parser or the converter scans the rest of the page, or all items
-# of a list.
-EFFORTS = (
+# The converter keeps the whole tree of a page in memory.
+MAX_CHARACTERS = 16_000_000
+# What takes quadratic time, with the allowed number of occurrences: for each of them, the parser or
+# the converter scans the rest of the page, or all items of a list.
+SLOW_CONSTRUCTS = (
     ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
     ("comments and declarations", re.compile(r"<[!?]"), 5_000),
     ("list items", re.compile(r"<li\b", re.IGNORECASE), 20_000),
 )
-
-
-# Tags that need an end. The parser nests what follows in those that have none.
+# Elements that have no end tag.
 VOID = "area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr"
+# The start or the end tag of any other element.
 TAG = re.compile(rf"<(/?)(?!(?:{VOID})\b)([a-z]\w*)\b[^<>]*+(?<!/)>", re.IGNORECASE)
-MOST_OPEN_TAGS = 1_000
+# The parser nests what follows in an element without an end tag. The converter is recursive, and
+# Python limits the depth of calls.
+MAX_OPEN_TAGS = 1_000
 
 
 def to_markdown(html: str) -> str:
-    """Convert HTML to Markdown, with ATX headings, tables, lists, links as text, and images as ``![alt](image)``.
+    """Convert HTML to Markdown.
 
-    ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing
-    if it is empty.
+    Headings are ATX headings, links are texts, and images are ``![alt](image)``. ``<script>`` and
+    ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
 
     With markdownify 0.11, which qabench and the official package pin, the result is identical to
     the official one. With 1.x, words, headings and tables are the same. Blank lines, lists and
@@ -57,7 +59,7 @@ def to_markdown(html: str) -> str:
 
 
 def article_to_markdown(html: str) -> str:
-    """Convert a whole page of a Kiwix book to Markdown, without what Kiwix added to the article's HTML."""
+    """Convert a whole page of a Kiwix book to Markdown, without what Kiwix added to it."""
     page = parsed(html)
     for added in page.select(KIWIX_PARTS):
         added.decompose()
@@ -73,7 +75,8 @@ def _converted(soup: Any) -> str:
         raise PageUnreadable(
             "the page's HTML is nested too deeply to be converted to Markdown"
         ) from None
-    except Exception as error:  # the converter raises ValueError and others
+    except Exception as error:
+        # The converter raises ValueError and others.
         raise PageUnreadable(
             f"the page's HTML cannot be converted to Markdown: {quoted(error, 200)}"
         ) from error
@@ -81,10 +84,7 @@ def _converted(soup: Any) -> str:
 
 
 def parsed(html: str) -> Any:
-    """Parse HTML with the parser of the conversion.
-
-    Returns a ``bs4.BeautifulSoup``.
-    """
+    """Return HTML as a ``bs4.BeautifulSoup``, by the parser of the conversion."""
     try:
         from bs4 import BeautifulSoup
     except ImportError:
@@ -92,44 +92,47 @@ def parsed(html: str) -> Any:
     _check_effort(html)
     try:
         return BeautifulSoup(html, "html.parser")
-    except Exception as error:  # the parser raises AssertionError and others
+    except Exception as error:
+        # The parser raises AssertionError and others.
         raise PageUnreadable(f"the page's HTML cannot be parsed: {quoted(error, 200)}") from error
 
 
 def _check_effort(html: str) -> None:
     """Raise PageUnreadable for HTML on which the parser or the converter takes quadratic time."""
-    if len(html) > MOST_CHARACTERS:
+    if len(html) > MAX_CHARACTERS:
         raise PageUnreadable(
-            f"the page's HTML has {len(html):,} characters, more than {MOST_CHARACTERS:,}"
+            f"the page's HTML has {len(html):,} characters, more than {MAX_CHARACTERS:,}"
         )
-    for what, pattern, most in EFFORTS:
+    for what, pattern, most in SLOW_CONSTRUCTS:
         if len(html) > most and (count := sum(1 for _ in pattern.finditer(html))) > most:
             raise PageUnreadable(f"the page's HTML has {count:,} {what}, more than {most:,}")
-    count_of: Counter[str] = Counter()
+    open_tags: Counter[str] = Counter()
     depth = 0
-    for end, name in TAG.findall(html):
-        change = -1 if end else 1
-        if count_of[name] + change >= 0:  # an end without a beginning is ignored
-            count_of[name] += change
+    for slash, name in TAG.findall(html):
+        change = -1 if slash else 1
+        # The parser ignores an end tag without a start tag.
+        if open_tags[name] + change >= 0:
+            open_tags[name] += change
             depth += change
-        if depth > MOST_OPEN_TAGS:
+        if depth > MAX_OPEN_TAGS:
             raise PageUnreadable(
-                f"the page's HTML is nested too deeply: more than {MOST_OPEN_TAGS:,} open tags"
+                f"the page's HTML is nested too deeply: more than {MAX_OPEN_TAGS:,} open tags"
             )
 
 
 @functools.cache
 def _converter_class() -> Any:
-    """Return the converter, defined on first use because markdownify and its HTML parser are slow to import."""
+    """Return the class of the converter. markdownify is slow to import, so it is on first use."""
     try:
         from markdownify import MarkdownConverter
     except ImportError:
         raise MissingExtra(INSTALL) from None
 
     class PageConverter(MarkdownConverter):
-        """Version 0.11 passes the third argument by position and 1.x by name.
+        """The converter of markdownify with the rules of the authors' package.
 
-        None of these methods needs it.
+        Each method takes any further arguments, because markdownify 0.11 passes its third one by
+        position and 1.x by name. No method needs it.
         """
 
         def convert_a(self, el: Any, text: str, *_: Any, **__: Any) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from qabench.data.rows import Json
 from qabench.errors import QabenchError
+from qabench.io.addresses import is_this_machine
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, read_json
 from qabench.io.http_error import HttpError, retry_after
-from qabench.io.tables import quoted
+from qabench.io.redaction import quoted
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
 from qabench.retrieval.wiki.page import (
@@ -33,6 +34,7 @@ WITHOUT_NETWORK = (
     "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or "
     "with the authors' archive. Or use a ZIM file (QABENCH_ZIM) or a Kiwix server (FANOUTQA_WIKIPEDIA_TYPE=kiwix)"
 )
+# Wikipedia asks scripts to wait while its database servers lag behind by more than this.
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
 # Transient errors that the API reports with status 200.
@@ -44,29 +46,38 @@ class MediaWiki:
     """The pages of a wiki at the epoch, with a cache."""
 
     def __init__(
-        self, api: str | None = None, *, cache: WikiCache | None = None, client: HttpClient | None = None
+        self,
+        api: str | None = None,
+        *,
+        cache: WikiCache | None = None,
+        client: HttpClient | None = None,
     ) -> None:
         self.api = api or os.environ.get(VARIABLE) or ENGLISH_WIKIPEDIA
-        other_wiki = "" if self.api == ENGLISH_WIKIPEDIA else address_of(self.api)
-        self.name = f"the wiki at {other_wiki}" if other_wiki else "dated"  # for signatures
+        # Signatures contain this name.
+        self.name = "dated"
+        other_wiki = ""
+        if self.api != ENGLISH_WIKIPEDIA:
+            other_wiki = address_of(self.api)
+        if other_wiki:
+            self.name = f"the wiki at {other_wiki}"
         self.cache = cache or WikiCache(wiki=other_wiki)
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """Return the wiki's search of today, so a page may be newer than the epoch (see ``wiki_search``)."""
+        """Return the results of the wiki's search, including pages that are newer than the epoch."""
         check_search(query, results)
-        answer = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
+        answer = self._ask(
+            {"action": "query", "list": "search", "srsearch": query, "srlimit": results}
+        )
         return [_hit(hit) for hit in _member(answer, list, "query", "search")]
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with a title, after redirects.
+        """Return the page with a title, or the sorted titles that a disambiguation page lists.
 
-        For a disambiguation page the titles that it lists, sorted.
-
-        Titles and redirects are today's, as upstream. Without network access, this is the
-        page with exactly this title, if it is cached.
+        Redirects are followed. Titles and redirects are today's, as upstream. Without network
+        access, this is the page with exactly this title, if it is cached.
         """
-        if offline_variable() and (pageid := self.cache.pageid_of(title)) is not None:
+        if self._forbidden_by() and (pageid := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, pageid)
         page = WikiPage(title)
         about = {"prop": "pageprops", "ppprop": "disambiguation", "redirects": 1}
@@ -87,17 +98,19 @@ class MediaWiki:
         pageid, text = self.fetch(page)
         try:
             self.keep(page, pageid, text)
-        except QabenchError as error:  # the page was downloaded, so return it even if the disk is full
+        except QabenchError as error:
+            # The page was downloaded, so return it even if the disk is full.
             warnings.warn(f"{error}; the page is not cached", stacklevel=2)
         return text
 
     def cached(self, page: WikiPage) -> str | None:
-        """Return a page's Markdown from the cache, or None.
-
-        Without an id, its title is looked up in the cache.
-        """
-        pageid = self.cache.pageid_of(page.title) if page.pageid is None else page.pageid
-        return None if pageid is None else self.cache.read(pageid)
+        """Return a page's Markdown from the cache, by its id or else its title, or None."""
+        pageid = page.pageid
+        if pageid is None:
+            pageid = self.cache.pageid_of(page.title)
+        if pageid is None:
+            return None
+        return self.cache.read(pageid)
 
     def keep(self, page: WikiPage, pageid: int, text: str) -> None:
         """Store a downloaded page in the cache. Raises QabenchError if it cannot be written."""
@@ -112,7 +125,10 @@ class MediaWiki:
         target at that time.
         """
         try:
-            revision = first = page if page.pageid and page.revid else self._at_epoch(page)
+            first = page
+            if not page.pageid or not page.revid:
+                first = self._at_epoch(page)
+            revision = first
             html = self._html(revision)
             redirects = 0
             while (target := _redirect_target(html)) is not None:
@@ -122,7 +138,8 @@ class MediaWiki:
                     raise PageMissing(page, reason)
                 revision = self._at_epoch(WikiPage(target))
                 html = self._html(revision)
-        except PageMissing as error:  # perhaps of the target of a redirect
+        except PageMissing as error:
+            # The missing page may be the target of a redirect.
             raise PageMissing(page, error.reason) from None
         text = to_markdown(html)
         if not text.strip():
@@ -160,23 +177,34 @@ class MediaWiki:
             raise
         return _member(answer, str, "parse", "text")
 
+    def _forbidden_by(self) -> str | None:
+        """Return the variable that forbids requests to the wiki, unless it is local."""
+        variable = offline_variable()
+        if variable == "HF_HUB_OFFLINE" and is_this_machine(urlsplit(self.api).hostname):
+            return None
+        return variable
+
     def _ask(self, params: Json) -> Json:
-        if variable := offline_variable():
-            raise WikiError(f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}")
+        if variable := self._forbidden_by():
+            raise WikiError(
+                f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}"
+            )
         common = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
         try:
             return self.client.get(self.api, _read_answer, params=common | params)
         except HttpError as error:
-            raise WikiError(
-                f"{error}. {WITHOUT_NETWORK}" if error.unreachable else str(error)
-            ) from error
+            message = str(error)
+            if error.unreachable:
+                message += f". {WITHOUT_NETWORK}"
+            raise WikiError(message) from error
 
 
 def _which(page: WikiPage) -> Json:
     """Return the parameters that select a page, by its id or else by its title."""
     if page.pageid:
         return {"pageids": page.pageid}
-    if "|" in page.title:  # the API would split it into several titles
+    if "|" in page.title:
+        # The API would split it into several titles.
         raise PageMissing(page, "a title cannot contain '|'")
     return {"titles": page.title}
 
@@ -218,7 +246,9 @@ def _id(answer: Any, name: str) -> int:
 def _hit(hit: Any) -> WikiPage:
     title = _member(hit, str, "title")
     return WikiPage(
-        title, _id(hit, "pageid"), url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
+        title,
+        _id(hit, "pageid"),
+        url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}",
     )
 
 
@@ -226,19 +256,22 @@ def _redirect_target(html: str) -> str | None:
     """Return the title of the target of a redirect page, or None if the page is not a redirect."""
     if 'class="redirectMsg"' not in html:
         return None
-    part = parsed(html)
+    element = parsed(html)
     for name in ("redirectMsg", "redirectText"):
-        part = part and part.find(class_=name)
-    link = part and part.find("a")
-    return str(link.get_text()).partition("#")[0] if link else None
+        element = element and element.find(class_=name)
+    link = element and element.find("a")
+    if not link:
+        return None
+    # The part after "#" is a section of the target.
+    return str(link.get_text()).partition("#")[0]
 
 
 def _options(html: str) -> list[str]:
-    """Return the titles that a disambiguation page lists, sorted: the first link of each item outside the contents."""
+    """Return the first link of each item of a disambiguation page, sorted."""
     titles, visited = [], set()
     for link in parsed(html).find_all("a"):
         element = link.parent
-        # an element that was visited has an earlier link
+        # An element that was visited has an earlier link.
         while element is not None and id(element) not in visited:
             visited.add(id(element))
             if element.name == "li" and "tocsection" not in "".join(element.get("class") or []):

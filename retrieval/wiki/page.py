@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 from qabench.errors import InputError, QabenchError
 from qabench.io.http import Retry
 
-MOST_RESULTS = 500  # of MediaWiki's search
+# The maximum number of results of MediaWiki's search.
+MOST_RESULTS = 500
+# Ids of pages fit in 64 bits.
 LARGEST_ID = 10**18 - 1
 RETRY = Retry(attempts=6, first_wait=1.0, longest_wait=120.0)
 
@@ -20,12 +22,10 @@ EPOCH = "2023-11-20T00:00:00Z"
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page. ``pageid`` and ``revid`` are None if they are unknown.
+    """A Wikipedia page. ``pageid`` and ``revid`` are None if they are unknown.
 
-    The page is then looked up by its title.
-
-    ``revid`` is the page's revision at the epoch. ``url`` is the URL of the page, or its path on a
-    Kiwix server.
+    A page without an id is looked up by its title. ``revid`` is the page's revision at the epoch.
+    ``url`` is the URL of the page, or its path on a Kiwix server.
     """
 
     title: str
@@ -54,12 +54,16 @@ class WikiPage:
             title, pageid, url = (evidence.get(key) for key in keys)
         else:
             title, pageid, url = (getattr(evidence, key, None) for key in keys)
-        title = title if isinstance(title, str) else ""
+        # A cell without a value is None, or not-a-number in a frame of pandas.
+        if not isinstance(title, str):
+            title = ""
+        if not isinstance(url, str):
+            url = None
         if not title.strip() and valid_id(pageid) is None:
             raise InputError(
                 f"{evidence!r:.200} does not identify a page: a title or a positive page id is required"
             )
-        return cls(title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None)
+        return cls(title, valid_id(pageid), _revision(evidence), url)
 
     @property
     def key(self) -> int | str:
@@ -71,7 +75,7 @@ class WikiPage:
 
 
 def address_of(url: str) -> str:
-    """Return the host, port and path of a URL, for signatures: without user name, password and query."""
+    """Return a URL's host, port and path, for signatures: no name, password or query."""
     parts = urlsplit(url)
     return parts.netloc.rpartition("@")[2] + parts.path
 
@@ -97,7 +101,10 @@ def _revision(evidence: Any) -> int | None:
 
 
 class WikiError(QabenchError):
-    """A page or search results are not available: no network, or the server refused or sent an invalid response."""
+    """A page or search results are not available.
+
+    Either there is no network, or the server refused or sent an invalid response.
+    """
 
 
 class PageUnreadable(WikiError):

@@ -11,8 +11,7 @@ from qabench.evaluation.scoring import Progress
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
 
-# After this many failures in a row, the network or the server is probably down, so the download
-# stops.
+# The download stops after this many failures in a row: the network or server is probably down.
 FAILURES_IN_A_ROW = 5
 
 
@@ -71,7 +70,7 @@ def prefetch(
                     done.fetched += 1
                 else:
                     done.failed[page] = error
-                # the other errors are of the page, not of the server
+                # The other errors are of the page, not of the server.
                 if not isinstance(error, PageUnreadable):
                     is_down = error is not None and not isinstance(error, PageMissing)
                     in_a_row = in_a_row + 1 if is_down else 0
@@ -79,6 +78,7 @@ def prefetch(
                 if in_a_row == FAILURES_IN_A_ROW:
                     break
     except BaseException:
-        wiki.client.close()  # ends the waits between attempts
+        # This ends the waits between attempts.
+        wiki.client.close()
         raise
     return done

@@ -10,20 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.escaping import one_line
 from qabench.io.files import cache_dir, write_text
-from qabench.io.tables import one_line, printable
+from qabench.io.redaction import printable
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, check_search
 
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 HTML = "text/html"
-LARGE = 4 << 30  # bytes. Checking a larger file takes minutes
+# Checking a larger ZIM file takes minutes, so the user is warned. In bytes.
+LARGE = 4 << 30
 
 
 class ZimFile:
-    """A ZIM file as a Wikipedia.
+    """A Wikipedia in a ZIM file.
 
-    Its pages have the date of the file, not of the epoch, and are not cached.
+    Its pages have the date of the file, not of the dataset's epoch. They are not cached.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -38,14 +40,20 @@ class ZimFile:
             raise InputError(
                 f"cannot read {self.path} as a ZIM file: {printable(one_line(error))}"
             ) from None
-        # for signatures
+        # Signatures contain this name.
         self.name = f"the ZIM file {self.path.stem} ({str(self._archive.uuid)[:8]})"
         self._verify()
 
     def _verify(self) -> None:
-        """Compare the file with its checksum, once until it changes, because libzim does not notice all damage."""
+        """Compare the file with its checksum, which libzim does not do when it opens a file.
+
+        The file is compared again only if it has changed since.
+
+        Raises:
+            InputError: the file is damaged.
+        """
         size = int(self._archive.filesize)
-        # a split file has only parts
+        # A file that was split into several parts does not exist under its own name.
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
         state = f"{self.path.absolute()} {self._archive.uuid} {size} {changed}"
         record = (
@@ -57,13 +65,15 @@ class ZimFile:
             return
         if size > LARGE:
             warnings.warn(
-                f"checking {self.path} ({size >> 30} GiB) once, which can take minutes", stacklevel=4
+                f"checking {self.path} ({size >> 30} GiB) once, which can take minutes",
+                stacklevel=4,
             )
         if not self._archive.check():
             raise InputError(
                 f"{self.path} is damaged: its content does not match its checksum; download it again"
             )
-        with suppress(QabenchError):  # a cache that cannot be written
+        # If the cache cannot be written, the file is checked again the next time.
+        with suppress(QabenchError):
             write_text(record, state)
 
     def lookup(self, title: str) -> WikiPage | list[str]:
@@ -71,9 +81,10 @@ class ZimFile:
         return self._page(WikiPage(title))[0]
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown (see ``wiki_content``).
+        """Return a page's Markdown.
 
-        Without a path from this file's search, the title is used.
+        The page is looked up by its path, which only results of this file's search have, or by its
+        title.
         """
         page = WikiPage.of(evidence)
         article, html = self._page(page)
@@ -91,7 +102,9 @@ class ZimFile:
         query = _encodable(query)
         with self._errors():
             if self._archive.has_fulltext_index:
-                paths = Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
+                paths = (
+                    Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
+                )
             else:
                 paths = SuggestionSearcher(self._archive).suggest(query).getResults(0, results)
             entries = [self._archive.get_entry_by_path(path) for path in paths]
@@ -106,7 +119,7 @@ class ZimFile:
             raise PageUnreadable(f"{self.path} is damaged: {printable(one_line(error))}") from None
 
     def _article(self, entry: Any) -> tuple[WikiPage, str] | None:
-        """Return the article of an entry and its HTML, after redirects, or None for another file."""
+        """Return the article of an entry and its HTML, after redirects, or None if it is not HTML."""
         item = entry.get_item()
         if not item.mimetype.startswith(HTML):
             return None
@@ -131,16 +144,19 @@ class ZimFile:
 
 
 def _decoded(html: bytes) -> str:
-    """Return HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest."""
+    """Return HTML as a string, from UTF-8, its declared encoding, or what its bytes suggest."""
     from bs4.dammit import UnicodeDammit
 
     return UnicodeDammit(html, ["utf-8"], is_html=True).unicode_markup or ""
 
 
 def _spellings(title: str) -> list[str]:
-    """Return the title, and with a capital first letter, which pages of Wikipedia have."""
+    """Return the title as it is, and with a capital first letter, as titles of Wikipedia have."""
     title = _encodable(title).strip().replace("_", " ")
-    return list(dict.fromkeys((title, title[:1].upper() + title[1:]))) if title else []
+    if not title:
+        return []
+    capitalized = title[:1].upper() + title[1:]
+    return list(dict.fromkeys((title, capitalized)))
 
 
 def _encodable(text: str) -> str:

@@ -6,7 +6,7 @@
     evaluation = qabench.evaluate_predictions("fanoutqa", "dev", "answers.jsonl")
     print(evaluation["acc.loose"].value)
 
-Submodules: ``answers``, ``benchmarks``, ``evaluation``, ``llm``, ``retrieval``, ``stats``,
+Submodules: ``benchmarks``, ``data``, ``evaluation``, ``llm``, ``retrieval``, ``stats``,
 ``text``.
 """
 
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from qabench.benchmarks import benchmark, benchmark_names
     from qabench.benchmarks.fanoutqa.normalizer import normalize
     from qabench.evaluation import Evaluation
-    from qabench.loading import load_dataset, load_metric
+    from qabench.loading_scripts.load import load_dataset
     from qabench.metrics import metric_names
+    from qabench.metrics.load import load_metric
     from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.bm25.index import BM25Index
     from qabench.runs.comparing import compare
     from qabench.runs.functions import run
-    from qabench.runs.sources import evaluate_predictions
+    from qabench.runs.judges import judge
+    from qabench.runs.predictions import evaluate_predictions
 
     __version__: str
 
@@ -37,9 +39,10 @@ _MODULES = {
     "benchmark": "qabench.benchmarks",
     "benchmark_names": "qabench.benchmarks",
     "compare": "qabench.runs.comparing",
-    "evaluate_predictions": "qabench.runs.sources",
-    "load_dataset": "qabench.loading",
-    "load_metric": "qabench.loading",
+    "evaluate_predictions": "qabench.runs.predictions",
+    "judge": "qabench.runs.judges",
+    "load_dataset": "qabench.loading_scripts.load",
+    "load_metric": "qabench.metrics.load",
     "metric_names": "qabench.metrics",
     "normalize": "qabench.benchmarks.fanoutqa.normalizer",
     "run": "qabench.runs.functions",
@@ -53,6 +56,7 @@ __all__ = [
     "benchmark_names",
     "compare",
     "evaluate_predictions",
+    "judge",
     "load_dataset",
     "load_metric",
     "metric_names",
@@ -62,6 +66,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "load_dataset":
+        # A class from outside may say where its rows are: only this package imports such classes.
+        importlib.import_module("qabench.benchmarks")
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
     if name == "__version__":

@@ -6,7 +6,17 @@ Each message says what is wrong and where, what is allowed, and how to fix it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+import functools
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
+from urllib.parse import unquote
+
+# The number of items that a message names. It counts the others.
+MAX_ITEMS_NAMED = 5
+_EXTRA = re.compile(r"""(['"])qabench\[([\w,-]+)\]\1""")
 
 
 class QabenchError(Exception):
@@ -17,17 +27,45 @@ class InputError(QabenchError, ValueError):
     """Invalid input from the user: an option, a name or a file. The command line exits with 2."""
 
 
+class FallbackWarning(UserWarning):
+    """Warns that a substitute was used, because the official package or model is not installed.
+
+    The deviations of each score say so, too. Commands show such a warning only once on a machine.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(installable(message))
+
+
 def unknown_name(
     what: str, name: object, allowed: Iterable[str], listed: str | None = None
 ) -> InputError:
     """Return the error for an unknown name, with the nearest valid name and all valid ones.
 
-    ``listed`` shows the valid names in another way than separated by commas.
+    Args:
+        what: the beginning of the message, such as "unknown method".
+        name: the unknown name.
+        allowed: the valid names.
+        listed: how the message lists them. By default, they are separated by commas.
     """
     names = list(allowed)
-    nearest = difflib.get_close_matches(str(name), names, 1)
-    suggestion = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-    return InputError(f"{what} {name!r}{suggestion}; allowed: {listed or ', '.join(names) or 'none'}")
+    nearest = nearest_name(str(name), names)
+    suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
+    return InputError(
+        f"{what} {name!r}{suggestion}; allowed: {listed or ', '.join(names) or 'none'}"
+    )
+
+
+def nearest_name(name: str, allowed: Collection[str]) -> str | None:
+    """Return the valid name that a misspelled or abbreviated one means, such as acc, or None."""
+    close = difflib.get_close_matches(name, allowed, 1)
+    if close:
+        return close[0]
+    for valid in allowed:
+        shorter, longer = sorted((name.lower(), valid.lower()), key=len)
+        if len(shorter) >= 3 and longer.startswith(shorter):
+            return valid
+    return None
 
 
 def check_name(what: str, name: object, allowed: Collection[object]) -> None:
@@ -37,18 +75,21 @@ def check_name(what: str, name: object, allowed: Collection[object]) -> None:
 
 
 def unreadable(what: object, error: Exception) -> InputError:
-    """Return the error for a file that cannot be read.
-
-    ``what`` is its path, or such as "the suite FILE".
-    """
+    """Return the error for a file that cannot be read. ``what`` is its path or a description."""
     return InputError(f"cannot read {what}: {getattr(error, 'strerror', None) or error}")
 
 
-class DataError(InputError):
-    """A row of a data file does not match the benchmark's schema.
+def some(items: Iterable[object]) -> str:
+    """Return the first items as a text, and the number of the others."""
+    texts = list(map(str, items))
+    text = ", ".join(texts[:MAX_ITEMS_NAMED])
+    if len(texts) > MAX_ITEMS_NAMED:
+        text += f" and {len(texts) - MAX_ITEMS_NAMED} more"
+    return text
 
-    The message names file, row and field.
-    """
+
+class DataError(InputError):
+    """A row of a data file does not match the schema. The message names file, row and field."""
 
 
 class SourceError(QabenchError):
@@ -64,7 +105,32 @@ class DigestMismatch(SourceError):
 
 
 class MissingExtra(QabenchError, ImportError):
-    """An optional dependency is not installed.
+    """An optional dependency is not installed. The message has the command that installs it."""
 
-    The message names the extra and the command that installs it.
-    """
+    def __init__(self, message: str = "") -> None:
+        super().__init__(installable(message))
+
+
+def installable(text: str) -> str:
+    """Return a text whose pip commands name where this qabench was installed from."""
+    origin = install_origin()
+    url = str(origin.get("url", ""))
+    if not url:
+        return text
+    if origin.get("dir_info", {}).get("editable"):
+        folder = unquote(url.removeprefix("file://"))
+        return _EXTRA.sub(lambda match: f"-e '{folder}[{match[2]}]'", text)
+    if vcs := origin.get("vcs_info"):
+        url = f"{vcs.get('vcs')}+{url}@{vcs.get('commit_id')}"
+    return _EXTRA.sub(lambda match: f"'qabench[{match[2]}] @ {url}'", text)
+
+
+@functools.cache
+def install_origin() -> Mapping[str, Any]:
+    """Return where pip installed qabench from, or {} for an index (PEP 610)."""
+    try:
+        origin = json.loads(distribution("qabench").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        # qabench is not installed, for example if a copy of its folders is on PYTHONPATH.
+        return {}
+    return origin if isinstance(origin, dict) else {}

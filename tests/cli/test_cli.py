@@ -42,7 +42,8 @@ def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
     done = qabench(*given, *files)
     for part in ("acc.loose", "95% interval", "By category", "12 questions", "questions without a prediction: 1"):
         assert part in done.stdout
-    report = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
+    document = json.loads((tmp_path / "out/report.json").read_text(encoding="utf-8"))
+    (report,) = document["evaluations"]
     counts = {name: count for name, count in report["counts"].items() if count}
     assert counts == {"answered": 10, "empty": 1, "missing": 1, "records": 12}
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -51,18 +52,19 @@ def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
     assert report["intervals"]["acc.loose"]["mean"] == pytest.approx(report["scores"]["acc.loose"])
     assert sum(group["records"] for group in report["by"]["type"].values()) == 12
     assert [row["status"] for row in rows].count("missing") == 1
-    assert {**as_json(*given), "created": ""} == {**report, "created": ""}
+    (printed,) = as_json(*given)["evaluations"]
+    assert {**printed, "created": ""} == {**report, "created": ""}
 
 
 def test_several_files_are_rows_in_every_format() -> None:
     files = [GENERATIONS / f"{name}.jsonl" for name in ("careful", "hasty")]
     given = ("score", "fanoutqa", *files, *SAMPLE, "--scores", "acc")
     table = list(csv.DictReader(qabench(*given, "--format", "csv").stdout.splitlines()))
-    assert [row["system"] for row in table] == ["careful", "hasty"] * 2
+    assert [row["system"] for row in table] == ["careful", "careful", "hasty", "hasty"]
     exact = as_json(*given)["evaluations"]
-    values = [f"{evaluation['scores'][name]:.4f}" for name in ("acc.loose", "acc.strict") for evaluation in exact]
-    assert [row["value"] for row in table] == values and {row["n"] for row in table} == {"12 questions"}
-    assert "| acc.loose  | careful" in qabench(*given, "--format", "markdown").stdout
+    values = [evaluation["scores"][name] for evaluation in exact for name in ("acc.loose", "acc.strict")]
+    assert [float(row["value"]) for row in table] == values and {row["n"] for row in table} == {"12"}
+    assert "| careful | **0.8924**" in qabench(*given, "--format", "markdown").stdout
     assert "\\toprule" in qabench(*given, "--format", "latex").stdout
 
 
@@ -71,7 +73,8 @@ def test_predictions_from_standard_input() -> None:
     command = [sys.executable, "-m", "qabench", "score", "fanoutqa", "-", *SAMPLE, "--json"]
     done = subprocess.run(command, input=data, capture_output=True, text=True, check=True)
     of_file = as_json("score", "fanoutqa", GENERATIONS / "careful.jsonl", *SAMPLE)
-    assert json.loads(done.stdout)["scores"] == of_file["scores"]
+    shown, expected = (document["evaluations"][0] for document in (json.loads(done.stdout), of_file))
+    assert shown["scores"] == expected["scores"]
 
 
 def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -84,6 +87,18 @@ def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch
     assert text.count("0.1234") == 9
 
 
+def test_a_table_in_a_pipe_is_as_wide_as_columns_says(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from qabench.cli import output
+    from qabench.io.tables import Table
+
+    table = Table("t", ["system", *(f"metric{i}" for i in range(9))], [["a" * 30, *(["0.1234"] * 9)]])
+    for columns, width in (("60", 60), ("wide", output.PIPE_WIDTH), ("0", output.PIPE_WIDTH)):
+        monkeypatch.setenv("COLUMNS", columns)
+        output.print_table(table)
+        longest = max(len(line.rstrip()) for line in capsys.readouterr().out.splitlines())
+        assert longest <= width and (longest > 60) == (width > 60)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -91,8 +106,13 @@ def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch
         (["score", "fanoutqa", "@", *SAMPLE, "--by", "color"], 2, "no grouping 'color'; allowed: category"),
         (["score", "fanoutqa", "@", *SAMPLE, "--lemmatizer", "x"], 2, "lemmatizer is 'x'; allowed: auto"),
         (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),
-        (["score", "felm", "@", "--lemmatizer", "spacy"], 2, "FELM has no option 'lemmatizer'; allowed: reply_format"),
-        (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --all-scores"),
+        (
+            ["score", "felm", "@", "--lemmatizer", "spacy"],
+            2,
+            "No such option: --lemmatizer (Possible options: --all-scores",
+        ),
+        (["score", "fanoutqa", "@", "--xyz"], 2, "No such option: --xyz (Possible options: --all-scores"),
+        (["score", "fanoutqa", "@", "--lemmatiser", "x"], 2, "--lemmatiser (did you mean '--lemmatizer'?)"),
         (["score", "fanoutqa", "@", "--config", "dev"], 1, "is neither in a mirror"),
         (["nope"], 2, "No such command 'nope'; allowed: list, fetch"),
         (["scor"], 2, "did you mean 'score'?"),
@@ -112,7 +132,7 @@ def test_every_deviation_of_the_json_is_printed(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps({"id": id} | row) + "\n" for id in benchmark("expertqa").questions("sample")))
     score = ["score", "expertqa", str(file), *SAMPLE, "--output", str(report)]
     printed = CliRunner().invoke(app, score, env={"COLUMNS": "250"}).stdout
-    deviations = json.loads(report.read_text())["deviations"]
+    deviations = json.loads(report.read_text())["evaluations"][0]["deviations"]
     sentences = {sentence for sentences in deviations.values() for sentence in sentences}
     assert sentences and all(f"): {sentence}" in printed for sentence in sentences)
     assert CliRunner().invoke(app, [*score, "--strict"]).exit_code == 2

@@ -1,6 +1,9 @@
-"""``qabench compare`` and ``leaderboard``: tables, invalid input, and ranks only among comparable scores."""
+"""``qabench compare`` and ``leaderboard``: tables, invalid input, and ranks only among comparable
+scores.
+"""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +12,10 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
+import qabench
+from qabench import load_dataset
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.published import RankedSystem, ranked
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.loading_scripts import FOLDER
@@ -33,7 +40,7 @@ def run(*arguments: object) -> str:
 def _published(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     scores = [PublishedScore(f"S{i}", "closed-book", "test", "acc.loose", i / 10, "a paper") for i in (3, 5, 3)]
     scores.append(PublishedScore("S", "open-book", "test", "acc.strict", 0.5, "a paper"))
-    monkeypatch.setattr("qabench.benchmarks.fanoutqa.FanOutQABenchmark.published", lambda self: scores)
+    monkeypatch.setattr("qabench.benchmarks.fanoutqa.numbers.FanOutQANumbers.published", lambda self: scores)
     monkeypatch.setenv("COLUMNS", "250")
 
 
@@ -43,6 +50,14 @@ def test_a_score_that_no_system_has(tmp_path: Path) -> None:
         file.write_text('{"id": "0", "answer": "ALL_CORRECT"}\n')
     with pytest.raises(InputError, match=r"no system has a score: undefined .* with --scores: .*recall"):
         run("compare", "felm", *files, "--config", "sample")
+    system = qabench.evaluate_predictions("felm", "sample", files[0])
+    with pytest.raises(InputError, match=r"not computed\. empty: no answers yet\. Choose"):
+        qabench.compare([system, replace(system, path="empty.eval", records=[], given_name="empty")])
+
+
+def test_uncorrected_p_values_are_not_called_corrected() -> None:
+    text = run("compare", "fanoutqa", *ANSWERS, *SAMPLE, "--correction", "none", "--resamples", "10")
+    assert "seed 0, not corrected for several pairs; intervals" in text and "(none)" not in text
 
 
 def test_the_tables_and_notes() -> None:
@@ -60,7 +75,9 @@ def test_the_tables_and_notes() -> None:
 
 def test_scores_of_one_system_have_no_table() -> None:
     text = run("compare", "fanoutqa", ",".join(ANSWERS[:2]), ANSWERS[2], *SAMPLE, "--scores", "acc")
-    assert text.count("Pairs") == 2 and "rambling has no score acc.strict.pass@2" in text
+    scores, _, pairs = text.partition("Pairs")
+    assert "rambling has no score acc.strict.pass@2" in text and "pass@2 " not in scores
+    assert [pairs.count(f"\n{name} ") for name in ("acc.loose", "acc.strict")] == [1, 1]
 
 
 def test_the_benchmark_may_come_first(tmp_path: Path) -> None:
@@ -124,11 +141,76 @@ def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "The Hub's entries are left out: " in run("leaderboard", "fanoutqa")
 
 
+def test_systems_without_a_rank_follow_those_with_one() -> None:
+    own = RankedSystem("own", 0.9, "acc.loose", "test", "closed-book", "own", deviations=("data",))
+    alone = replace(own, system="alone", setting="agent")
+    published = replace(own, system="published", score=0.5, deviations=())
+    ranks = [(each.system, each.rank) for each in ranked([alone, own, published], benchmark("fanoutqa"))]
+    assert ranks == [("published", 1), ("own", None), ("alone", None)]
+
+
+def test_published_scores_without_a_setting() -> None:
+    rows = json.loads(run("leaderboard", "felm", "--setting", "cot", "--json"))
+    assert [row["system"] for row in rows] == ["GPT-4", "Vicuna-33B", "ChatGPT"]
+    assert "The published scores of FELM name no setting" in run("leaderboard", "felm", "--setting", "cot")
+
+
 def test_nothing_to_rank() -> None:
-    with pytest.raises(InputError, match="there are no scores of FanOutQA to rank"):
+    message = (
+        "there are no scores of FanOutQA to rank in the setting evidence-provided; published are closed-book, open-book"
+    )
+    with pytest.raises(InputError, match=message):
         run("leaderboard", "fanoutqa", "--setting", "evidence-provided")
     with pytest.raises(InputError, match="FanOutQA has no setting 'none'; allowed: closed-book"):
         run("leaderboard", "fanoutqa", "--setting", "none")
+
+
+def test_a_leaderboard_names_a_system_without_its_score(tmp_path: Path) -> None:
+    answers, passages = tmp_path / "answers.jsonl", tmp_path / "passages.jsonl"
+    id = load_dataset("fastbook", "sample", split="test")[0]["id"]
+    answers.write_text(json.dumps({"id": id, "answer": "an answer"}))
+    passages.write_text(json.dumps({"id": id, "passages": ["a passage"]}))
+    printed = run("leaderboard", "fastbook", answers, passages, "--config", "sample")
+    assert "answers has no score recall@10" in printed and "passages has no score" not in printed
+
+
+def test_report_and_leaderboard_take_a_benchmarks_options(tmp_path: Path) -> None:
+    options = ("--lemmatizer", "simplemma", "--only-score-answered")
+    told = json.loads(run("report", "fanoutqa", ANSWERS[1], *SAMPLE, options[2], "-o", tmp_path / "page", "--json"))
+    scores = json.loads(Path(told["numbers"]).read_text())["sections"][0]["scores"]
+    ranked = json.loads(run("leaderboard", "fanoutqa", ANSWERS[1], "--config", "sample", *options, "--json"))
+    assert {score["n"] for score in scores} == {11} == {ranked[0]["n"]}
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"id": "0", "answer": "Segment 1 is wrong."}\n')
+    felm = (replies, "--config", "sample", "--reply-format", "vicuna")
+    run("report", "felm", *felm, "-o", tmp_path / "felm")
+    assert '"f1"' in (tmp_path / "felm/report.json").read_text()
+    assert [row["metric"] for row in json.loads(run("leaderboard", "felm", *felm, "--json")) if row["n"]] == ["f1"]
+
+
+def test_options_of_a_benchmark_that_is_not_named(tmp_path: Path) -> None:
+    message = "only_score_answered: options of a benchmark. Name it before the files"
+    with pytest.raises(InputError, match=message):
+        run("report", "run.eval", "--only-score-answered", "-o", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_leaderboard_of_a_trec_run(tmp_path: Path) -> None:
+    trec, corpus = tmp_path / "fts.run", tmp_path / "chunks.jsonl"
+    run("fastbook", "retrieve", "--config", "sample", "--method", "fts", "--output", trec)
+    load_dataset("fastbook", "sample_chunks", split="corpus").to_json(corpus)
+    options = ("--config", "sample", "--corpus", corpus, "--k", "5", "--json")
+    own = json.loads(run("leaderboard", "fastbook", trec, *options))
+    assert [(row["system"], row["metric"]) for row in own] == [("fts", "recall@5")]
+
+
+def test_systems_on_other_questions_are_ranked_among_each_other() -> None:
+    text = run("leaderboard", "fanoutqa", *ANSWERS[:2], *SAMPLE)
+    assert "published scores are for other questions (test): systems on sample are only ranked among" in " ".join(
+        text.split()
+    )
+    text = run("leaderboard", "fanoutqa")
+    assert "other questions" not in text and "  score " in text and "  metric " not in text
 
 
 @pytest.mark.parametrize("command", SELECTING)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.cli.run import parse_limit, parse_pairs
 from qabench.errors import InputError
-from qabench.io.tables import REDACTED, printable
+from qabench.io.redaction import REDACTED, printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import UnreadableReply, read_reply
 

@@ -1,4 +1,6 @@
-"""Files and folders that the user may not read or write: one line says which, and nothing else stops."""
+"""Files and folders that the user may not read or write: one line says which, and nothing else
+stops.
+"""
 
 import os
 import shutil
@@ -20,7 +22,9 @@ OPTIONS = ["--config", "sample", "--lemmatizer", "simplemma", "--scores", "acc"]
 
 
 def _is_closed() -> bool:
-    """Return whether other users cannot enter a folder of the installation, so that they cannot run its commands."""
+    """Return whether other users cannot enter a folder of the installation, so that they cannot run
+    its commands.
+    """
     folders = Path(qabench.__file__).resolve().parents
     return not all(folder.stat().st_mode & stat.S_IXOTH for folder in folders)
 
@@ -54,7 +58,8 @@ def run(
         if os.geteuid() == 0:
             os.chown(path, NOBODY, NOBODY)
     monkeypatch.chdir(home)
-    # What the commands import is imported before: the other user may not be able to read Python's own files.
+    # What the commands import is imported before: the other user may not be able to read Python's
+    # own files.
     monkeypatch.setenv("QABENCH_CACHE", str(folder / "warm"))
     for command in (
         ["score", "fanoutqa", "answers.jsonl", *OPTIONS],
@@ -110,7 +115,8 @@ def test_a_cache(run: Callable[..., tuple[object, str]], folder: Path, monkeypat
     code, error = run("score", "fanoutqa", "answers.jsonl", *OPTIONS)
     assert code == 0 and "continuing without it" in error
     code, error = run("cache", "clear")
-    # From Python 3.13 on, a file in a closed folder is tried to be deleted, and before it is not seen.
+    # From Python 3.13 on, a file in a closed folder is tried to be deleted, and before it is not
+    # seen.
     advice = ("to a folder that you can write to", "cannot be deleted: [Errno 13] Permission denied")
     assert code == 1 and f"{folder}/cache" in error and any(text in error for text in advice)
 

@@ -1,4 +1,6 @@
-"""Broken benchmarks from outside: they stop no command of another benchmark, and are named in one line."""
+"""Broken benchmarks from outside: they stop no command of another benchmark, and are named in one
+line.
+"""
 
 import os
 import re
@@ -13,14 +15,17 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench import benchmarks
+from qabench.benchmarks.outside import custom_module
 from qabench.cli import app, main, outside
 from qabench.cli.new import new
 from qabench.errors import InputError
-from qabench.loading_scripts import custom_module, usable_names
+from qabench.loading_scripts import usable_names
 from qabench.runs.trust import task_of
 
 ANSWERS = [{"id": "r1", "answer": "It is the Seine."}]
 INSTANCE = "BENCHMARK = Rivers()"
+LOGS = "from qabench.benchmarks.logs import Logs\n\n\nclass OwnLogs(Logs):\n"
+OWN_LOGS = f"\n\nRivers.logs = lambda self: OwnLogs(self)\n{INSTANCE}"
 # A change of the module of `qabench new` -> a part of the error of the benchmark.
 CHANGES = {
     "syntax": ("class Rivers(", "class Rivers((", "SyntaxError"),
@@ -33,6 +38,14 @@ CHANGES = {
     "title": (INSTANCE, f"Rivers.title = None\n{INSTANCE}", "title is None; allowed: a string"),
     "groups": (INSTANCE, f"Rivers.groups = ['match']\n{INSTANCE}", "groups is ['match']; allowed: a dictionary"),
     "field": ('Setting("closed-book"', "Setting(7", "settings: the field name is 7; allowed: a string"),
+    "models of logs": (
+        INSTANCE,
+        f"{LOGS}    model_fields = 'judge'\n{OWN_LOGS}",
+        "model_fields is 'judge'; allowed",
+    ),
+    "kinds of logs": (INSTANCE, f"{LOGS}    kinds = []\n{OWN_LOGS}", "Logs: kinds is []; allowed: a dictionary"),
+    "moved attribute": (INSTANCE, f"Rivers.log_kinds = {{}}\n{INSTANCE}", "Benchmark.log_kinds is now Logs.kinds of"),
+    "moved method": (INSTANCE, f"Rivers.counts = None\n{INSTANCE}", "the method numbers() of the benchmark returns"),
     "other": (INSTANCE, "BENCHMARK = type('B', (), {'name': 'rivers'})()", "not an instance of a subclass"),
 }
 

@@ -76,7 +76,7 @@ def server() -> Iterator[OpenAIServer]:
 @pytest.fixture(scope="module")
 def log(rivers: Path, server: OpenAIServer) -> Path:
     where = ("--model", "m", "--base-url", server.base_url, "--log-dir", "logs", "--quiet", "--json")
-    report = json.loads(qabench(rivers, "run", "rivers", *where))
+    (report,) = json.loads(qabench(rivers, "run", "rivers", *where))["evaluations"]
     assert (report["scores"], report["n"], report["deviations"]) == ({"match": 0.75}, {"match": 4}, {"match": []})
     (path,) = (rivers / "logs").glob("*.eval")
     return path
@@ -112,7 +112,7 @@ def test_data(rivers: Path) -> None:
 def test_scores(rivers: Path) -> None:
     report = rivers / "report.json"
     shown = qabench(rivers, "score", "rivers", "answers.jsonl", "--by", "continent", "--output", str(report))
-    scored = json.loads(report.read_text())
+    (scored,) = json.loads(report.read_text())["evaluations"]
     assert "South America" in shown and (scored["scores"], scored["deviations"]) == ({"match": 0.5}, {"match": []})
     assert "0.5" in qabench(rivers, "results", "report.json", "--setting", "closed-book")
     assert "answers" in qabench(rivers, "leaderboard", "rivers", "answers.jsonl")

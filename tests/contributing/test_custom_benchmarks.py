@@ -1,4 +1,6 @@
-"""A benchmark outside of the package: held-out questions, a metric of another column, and the errors of its author."""
+"""A benchmark outside of the package: held-out questions, a metric of another column, and the
+errors of its author.
+"""
 
 import json
 from pathlib import Path
@@ -10,8 +12,9 @@ import qabench
 from qabench.cli.new import new
 from qabench.errors import InputError
 from qabench.hub.build import build
+from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.builder import rows_builder
-from qabench.tasks.prompts import AskOnce, Prompt
+from qabench.prompts.prompt import AskOnce, Prompt
 
 pytestmark = pytest.mark.quick
 ANSWERS = [{"id": "r1", "answer": "It is the Seine."}]
@@ -112,7 +115,9 @@ def test_names_of_python_modules_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_dataset_says_what_it_is(folder: Path, tmp_path: Path) -> None:
-    """Description, license and citation are those of the card and of citation.bib, also in a built copy."""
+    """Description, license and citation are those of the card and of citation.bib, also in a built
+    copy.
+    """
     info = qabench.load_dataset("rivers", split="test").info
     assert info.description.startswith("Which river flows through a city?")
     assert info.license == "cc-by-4.0" and "Which River Flows" in info.citation
@@ -122,3 +127,10 @@ def test_the_dataset_says_what_it_is(folder: Path, tmp_path: Path) -> None:
     for text in ("", "---\nlicense: [\n---\n# Rivers\n"):
         (folder / "rivers/README.md").write_text(text)
         assert rows_builder("rivers").LICENSE == "" and rows_builder("rivers").DESCRIPTION == "Rivers"
+
+
+def test_the_data_layer_imports_no_code_from_outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "rivers/configs.json").unlink()
+    monkeypatch.setattr("qabench.loading_scripts._readers", [])
+    with pytest.raises(InputError, match=r"rivers in .* has no configs\.json, .* import qabench\.benchmarks first"):
+        dataset_table("rivers")

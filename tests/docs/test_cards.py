@@ -1,6 +1,7 @@
-"""Cards of datasets and metrics: the Hub's templates and metadata, generated parts, tables of arguments."""
+"""Cards of datasets and metrics: the Hub's templates and metadata, generated parts, tables of
+arguments.
+"""
 
-import inspect
 import re
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import huggingface_hub
 import pytest
 from huggingface_hub import DatasetCard, SpaceCard
 
-import qabench
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.loading_scripts.published import LEADERBOARD
 from qabench.metrics import metric_class, metric_names
@@ -47,7 +47,9 @@ def test_generated_parts_are_current(path: Path) -> None:
 
 
 def test_the_metadata_of_configs_is_written(tmp_path: Path) -> None:
-    """Without its entry, the sample's metadata is built again; the configs without data keep theirs."""
+    """Without its entry, the sample's metadata is built again; the configs without data keep
+    theirs.
+    """
     path = tmp_path / "fanoutqa/README.md"
     path.parent.mkdir()
     text = card("loading_scripts", "fanoutqa")
@@ -90,20 +92,22 @@ def test_metric_cards_follow_the_template_with_the_arguments(name: str) -> None:
     assert 0 < len(data.short_description) <= 60  # the Hub's limit
     assert data.title and data.emoji
     requirements = (ROOT / "metrics" / name / "requirements.txt").read_text(encoding="utf-8")
-    assert len(re.findall(r"^qabench(\[[\w,-]+\])?$", requirements, re.MULTILINE)) == 1  # `qabench publish` pins it
+    # `qabench publish` pins it
+    assert len(re.findall(r"^qabench(\[[\w,-]+\])?$", requirements, re.MULTILINE)) == 1
     sections = headings(text)
     assert sections[0] == f"# Metric Card for {name}"
     assert [heading for heading in sections if heading in METRIC_SECTIONS] == METRIC_SECTIONS
-    parameters = inspect.signature(qabench.load_metric(name).score).parameters
     inputs = text.partition("### Inputs")[2].partition("### Output")[0]
     listed = [argument for row in re.findall(r"^\| (`.+?) \|", inputs, re.MULTILINE) for argument in row.split(", ")]
     names = [name.strip("`") for name in listed]
-    assert ["predictions", "references", *names] == [*parameters, "references_format", "flat"]
+    assert names == metric_class(name).options()
 
 
 @pytest.mark.parametrize("path", generate.CARDS, ids=lambda path: path.parent.name)
 def test_cards_name_what_exists(path: Path) -> None:
-    """The stock function takes Hub names of datasets that are published; others are loaded by qabench."""
+    """The stock function takes Hub names of datasets that are published; others are loaded by
+    qabench.
+    """
     text = path.read_text(encoding="utf-8")
     uses_ours = "from qabench import load_dataset" in text
     for prefix, name, config in re.findall(r'(\w+\.|)load_dataset\("([^"]+)"(?:, "([^"]+)")?', text):
@@ -121,3 +125,15 @@ def test_metric_cards_link_to_source_and_dataset(name: str) -> None:
     assert folder != url and (ROOT / folder / f"{name}.py").is_file()
     if dataset_table(metric_class(name).BENCHMARK).restriction:
         assert f"`qabench/{metric_class(name).BENCHMARK}`" not in text
+
+
+MAX_WORDS = 1_500
+
+
+@pytest.mark.parametrize("path", generate.CARDS, ids=lambda path: path.parent.name)
+def test_cards_are_read_in_minutes(path: Path) -> None:
+    """Code, tables and metadata do not count: the rest is on the site."""
+    text = path.read_text(encoding="utf-8").split("---\n", 2)[2]
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    assert len(" ".join(lines).split()) <= MAX_WORDS

@@ -1,4 +1,6 @@
-"""Commands in the ``text`` blocks of README and guides: they parse, and those that need nothing external run."""
+"""Commands in the ``text`` blocks of README and guides: they parse, and those that need nothing
+external run.
+"""
 
 import json
 import re
@@ -28,7 +30,7 @@ EXTERNAL = {  # parts of commands that need what no test machine has, or that an
     "the network": ("fetch", ".hf.jobs"),
     "a folder of BEIR": ("nfcorpus/",),
     "a cluster": ("--ray",),
-    "a log": ("RUN.eval", "logs/*.eval", "first.eval", "samples_", "details_", "compare fanoutqa logs"),
+    "a log": ("RUN.eval", "my_task.eval", "logs/*.eval", "first.eval", "samples_", "details_", "compare fanoutqa logs"),
     "QABENCH_PATH": ("strategyqa",),
     "all data of ExpertQA": ("claims ", "facts "),
     "minutes": ("env", "reproduce", "lfqa"),
@@ -89,17 +91,31 @@ def with_model(words: list[str], url: str) -> list[str]:
 
 
 def write_inputs(words: list[str]) -> None:
-    """Write the files that a command reads and that do not exist yet: answers of the benchmark that it names."""
-    name = next((word for word in words if word in benchmark_names()), None)
-    for path in [Path(part) for word in words for part in word.split(",")]:
+    """Write the files that a command reads and that do not exist yet: answers of the benchmark that
+    it names.
+    """
+    name = None
+    for part in [part for word in words for part in word.split(",")]:
+        name = part if part in benchmark_names() else name
+        path = Path(part.rpartition("=")[2])  # NAME=FILE
         if path.suffix in (".jsonl", ".csv") and not path.exists() and f"--output {path}" not in shlex.join(words):
             rows = [{"docno": f"d{i}", "text": f"text {i}"} for i in range(3)]
-            if path.stem == "queries":
+            if path.stem == "chunks":
+                rows = qabench.load_dataset("fastbook", "chunks", split="corpus")
+            elif path.stem == "scores":
+                systems = [(i, model) for i in range(8) for model in ("a", "b")]
+                rows = [
+                    {"question_id": i, "model": model, "passage": i // 2, "correct": int(i % 3 == 0 or model == "a")}
+                    for i, model in systems
+                ]
+            elif path.stem == "queries":
                 rows = [{"id": "1", "query": "text"}]
             elif name:
                 questions = next(iter(qabench.load_dataset(name).values()))
                 ids = [row.get("id", row.get("index")) for row in questions.select(range(3))]
                 rows = [{"id": id, "answer": "1998"} for id in ids]
+                if path.stem == "labels":
+                    rows = [row | {"label": i % 2} for i, row in enumerate(rows)]
             if path.suffix == ".csv":
                 Dataset.from_list(rows).to_csv(path)
             else:

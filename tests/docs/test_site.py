@@ -1,4 +1,6 @@
-"""Site, README and cards: they build, their code and all doctests run, links exist, and questions are answered."""
+"""Site, README and cards: they build, their code and all doctests run, links exist, and questions
+are answered.
+"""
 
 import doctest
 import importlib
@@ -34,12 +36,14 @@ QUESTIONS = {
     "What does judging cost?": ("guides/judge.md", "--judge-max-calls 0"),
     "Which key does the judge use?": ("guides/judge.md", "FANOUTQA_OPENAI_API_KEY"),
     "How do I run a model of the Hub?": ("guides/run.md", "hf-inference-providers"),
-    "How do I continue a run that was killed?": ("guides/run.md", "--resume"),
+    "How do I continue a run that was killed?": ("guides/what-can-go-wrong.md", "--resume"),
     "How do I use it without internet?": ("guides/offline.md", "QABENCH_MIRROR"),
     "Which test says whether two systems differ?": ("guides/compare.md", "paired randomization"),
     "How do I evaluate my own retriever?": ("guides/retrieve.md", "your own retriever"),
     "How do I publish a result?": ("guides/publish.md", "--push"),
-    "How do I serve a model on several GPUs?": ("guides/scale.md", "tensor-parallel"),
+    "How does my result get on a leaderboard?": ("guides/publish.md", "`eval.yaml` on the Hub"),
+    "How do I check the citations of my own answers?": ("guides/claims.md", "## Your own answers"),
+    "How do I serve a model on several GPUs?": ("guides/several-machines.md", "tensor-parallel"),
     "How do I add a benchmark?": ("guides/add-a-benchmark.md", "qabench new"),
     "When is a score official?": ("reference/official.md", "signature"),
     "What does exit code 2 mean?": ("reference/exit-codes.md", "Wrong usage"),
@@ -84,6 +88,38 @@ def test_every_field_of_a_signature_is_documented() -> None:
     declared = [benchmark(name).declarations().values() for name in benchmark_names()]
     fields = {field for scores in declared for score in scores for field in score}
     assert {field for field in fields if f"`{field}`" not in page} == set()
+
+
+# A word that has another term, and the term. Task configurations are lm-evaluation-harness's.
+OTHER_TERMS = {
+    r"\bconfigurations?\b(?! of a task)|\bsubsets? of the dataset": "config",
+    r"\bfragments?\b|\bsnippets?\b": "passage",
+    r"\bupstream's\b|\bas upstream\b|\boriginal scores?\b": "official",
+}
+
+
+def wrong_terms(text: str) -> list[str]:
+    """The words of a text that should be another term, each with the term."""
+    found = []
+    for pattern, term in OTHER_TERMS.items():
+        found += [f"{word}: write {term}" for word in re.findall(pattern, text, re.IGNORECASE)]
+    return found
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_have_one_term_each(page: Path) -> None:
+    assert wrong_terms(page.read_text(encoding="utf-8")) == []
+
+
+def test_help_texts_have_one_term_each() -> None:
+    waiting = [typer.main.get_command(app)]
+    while waiting:
+        command = waiting.pop()
+        texts = [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]
+        assert wrong_terms("\n".join(texts)) == [], command.name
+        if hasattr(command, "list_commands"):
+            context = click.Context(command)
+            waiting += [command.get_command(context, name) for name in command.list_commands(context)]
 
 
 @pytest.mark.parametrize("name", benchmark_names())
@@ -149,6 +185,35 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "qabench score" in (site / "reference/commands/index.html").read_text(encoding="utf-8")
+
+
+def test_lines_in_columns_are_marked() -> None:
+    """The style sheet wraps all other lines of code and outputs."""
+    pytest.importorskip("mkdocs", reason="needs the extra docs")
+    hooks = importlib.import_module("hooks")
+    lines = ["score  value  n", "-----  -----  --", "a sentence. Another one", "a|long:signature", "| cell |"]
+    block = "<pre><span></span><code>{}</code></pre>"
+    marked = hooks.on_page_content(block.format("\n".join(lines)))
+    assert [line.startswith('<span class="columns">') for line in marked[24:].split("\n")] == [
+        True, True, False, False, True,
+    ]  # fmt: skip
+    unmarked = block.format("\n".join(lines))
+    assert re.sub("<[^>]+>", "", marked) == re.sub("<[^>]+>", "", unmarked)
+    inline = "<p><code>code  within</code> a paragraph</p>"
+    assert hooks.on_page_content(inline + block.format("x")) == inline + block.format("x")
+    wide = block.format(f"a  {'b' * 200}")
+    assert '<code class="wide">' in hooks.on_page_content(wide) and "wide" not in marked
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_lines_in_columns_fit_a_laptop(page: Path) -> None:
+    pytest.importorskip("mkdocs", reason="needs the extra docs")
+    hooks = importlib.import_module("hooks")
+    assert hooks.MAX_LINE == generate.MAX_LINE
+    for block in re.findall(r"^ *```\w*\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            in_columns = hooks.COLUMNS.search(line) and not hooks.COMMENTED.search(line)
+            assert not in_columns or len(line) <= hooks.MAX_LINE, line
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Display of evaluations, comparisons, benchmarks, indexes and hits; tables, also with hostile text."""
+"""Display of evaluations, comparisons, benchmarks, indexes and hits; tables, also with hostile
+text.
+"""
 
 import csv
 import io
@@ -15,7 +17,7 @@ from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.comparison import Comparison, compare
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval import BM25Index
-from qabench.retrieval.bm25.index import Hits
+from qabench.retrieval.bm25.hits import Hits
 
 SHOWN = "<script>"
 
@@ -52,11 +54,12 @@ def compared(one: Evaluation) -> Comparison:
 def test_an_evaluation(one: Evaluation) -> None:
     everywhere(one, "m on fanoutqa sample (closed-book)", "acc.loose", "0.5000", "3 questions", "signature is missing")
     text = one.to_markdown()
-    assert "| acc.loose | 0.5000  | 0.0387 to 0.9613 | 3 questions | no         |" in text
+    assert "| system | Loose accuracy |" in text and "| m | 0.5000 [0.0387, 0.9613] |" in text
+    assert "n = 3 questions. Not official: Loose accuracy." in text
     assert "not official (all scores): the signature is missing" in text
     assert SHOWN not in replace(one, model=SHOWN)._repr_html_()
     table = one.to_pandas()
-    assert list(table["acc.loose"]) == [0, 0.5, 1] and list(table["category"]) == [["x"]] * 3
+    assert list(table["acc.loose"]) == [0, 0.5, 1] and list(table["category"]) == ["x"] * 3
     assert "no scores: none of the 3 questions was answered" in repr(replace(one, records=[]))
 
 
@@ -64,6 +67,7 @@ def test_a_score_by_its_name(one: Evaluation) -> None:
     score = one["acc.loose"]
     assert (score.value, float(score), f"{score:.2f}", score.n) == (0.5, 0.5, "0.50", 3)
     assert str(score) == "acc.loose 0.5000 (95% interval 0.0387 to 0.9613, 3 questions)"
+    assert repr(score) == f"Score({score})"
     assert (score.low, score.high) == (score.interval.low, score.interval.high)
     assert "acc.loose" in one and list(one) == list(one.scores())
     with pytest.raises(InputError, match=r"no score 'acc': the scores are acc\.loose"):
@@ -73,7 +77,10 @@ def test_a_score_by_its_name(one: Evaluation) -> None:
 def test_compare_takes_evaluations_by_label(one: Evaluation, compared: Comparison) -> None:
     systems = {"m": one, "n": replace(evaluation("n", 0, 0, 0), path="other")}
     comparison = qabench.compare("fanoutqa", "sample", systems, "acc.loose", resamples=100)
-    assert list(comparison.systems) == ["m", "n"] and comparison.evaluations == systems
+    assert list(comparison.systems) == list(comparison.evaluations) == ["m", "n"]
+    for label, given in systems.items():
+        assert comparison.evaluations[label].records == given.records
+        assert list(comparison.evaluations[label].scores()) == ["acc.loose"]
     assert comparison.pairs[0].difference == compared.pairs[0].difference
     assert list(comparison.to_pandas()["difference"]) == [0.5]
     with pytest.raises(InputError, match="the file was given twice: log"):
@@ -139,3 +146,57 @@ def test_numbers_and_intervals_of_csv_are_unchanged() -> None:
     cells = [-0.5, "-0.0512", "-0.0512 to 0.0211", "+0.02", "-1,234", "-5e-3"]
     (row,) = list(csv.reader(io.StringIO(Table("t", list("abcdef"), [cells]).formatted("csv"))))[1:]
     assert row == list(map(str, cells))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_wide_table_is_split_between_words(width: int) -> None:
+    """No cell, number or word of a header is cut or broken, and each part names its rows."""
+    columns = ["pair", "at 5%", "difference", "95% interval", "standard error", "corrected p", "detectable", "losses"]
+    names = ["a system with a long name - another system", "first - second"]
+    cells = ["no significant difference", "+0.0223", "-0.0059 to +0.0506", "0.0194", "< 0.0001", "0.0401", 1234]
+    out = io.StringIO()
+    Console(file=out, width=width).print(Table("Pairs", columns, [[name, *cells] for name in names]), soft_wrap=True)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    words = out.getvalue().split()
+    for word in " ".join(columns).split():
+        assert word in words
+    for number in ("+0.0223", "-0.0059 to +0.0506", "< 0.0001", "1,234"):
+        assert out.getvalue().count(number) == len(names)
+    assert sum(line.startswith("first") for line in lines) == sum(line.startswith("pair") for line in lines) > 0
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_long_names_leave_room_for_numbers_and_headers(width: int) -> None:
+    name = "felm-an-organization__Some-Model-70B-Instruct-v2-temperature-0.7-topp-0.9-run-A"
+    row = ["0.7982", "0.7678 to 0.8262", "4,426 segments", f"{name} is better"]
+    columns = ["95% interval", "segments", "standard error", "at 5%"]
+    pairs = Table("Pairs", ["system", *columns], [[name, *row], ["b", *row]])
+    groups = Table("By domain", ["domain", name], [["reasoning", "0.6908 (0.5894 to 0.7803)"]])
+    ranks = Table("Ranks", ["rank", "system", *columns], [[1, name, *row]])
+    for table in (pairs, groups, ranks):
+        out = io.StringIO()
+        Console(file=out, width=width).print(table, soft_wrap=True)
+        text = out.getvalue()
+        assert max(map(len, text.splitlines())) <= width
+        words = " ".join(table.columns).replace(name, "").split()
+        assert set(words) <= set(text.split())
+        for cell in table.rows[0]:
+            if name not in str(cell):
+                assert str(cell) in text
+        # Lines of a name end after a hyphen or an underscore.
+        assert "temperature-0.7-" in text and "organization__" in text
+
+
+def test_a_wide_table_may_have_an_empty_column_without_a_name() -> None:
+    table = Table("wide", ["name", "", "text"], [["a", "", "word " * 20], ["b", "", "x"]])
+    output = io.StringIO()
+    Console(file=output, width=40).print(table)
+    assert output.getvalue().count("word") == 20
+
+
+def test_ranks_do_not_name_rows() -> None:
+    out = io.StringIO()
+    rows = [[1, "system-a", "0.5000", "https://one.example"], [1, "system-b", "0.5000", "https://two.example"]]
+    Console(file=out, width=30).print(Table("t", ["rank", "system", "value", "source"], rows), soft_wrap=True)
+    assert out.getvalue().count("system-a") == 2, "both parts name the system beside its rank"

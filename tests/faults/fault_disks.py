@@ -1,4 +1,6 @@
-"""Full and read-only disks, as small tmpfs mounts: one error, no half-written file, and success with more space."""
+"""Full and read-only disks, as small tmpfs mounts: one error, no half-written file, and success
+with more space.
+"""
 
 import functools
 import os

@@ -23,7 +23,8 @@ class Campaign:
     Attributes:
         name: the id of its test.
         expected: what must be observed, in words.
-        case: runs one case in an empty folder and returns what was observed. It raises for anything unexpected.
+        case: runs one case in an empty folder and returns what was observed. It raises for anything
+            unexpected.
         short: how many cases CI runs.
         needs: says why the campaign cannot run here; None if it can.
     """
@@ -36,7 +37,9 @@ class Campaign:
 
 
 def run(campaign: Campaign, cases: int, first_seed: int) -> tuple[Counter[str], list[tuple[int, str]]]:
-    """Run cases with the seeds from ``first_seed`` on. Return the observations, and the wrong ones by seed."""
+    """Run cases with the seeds from ``first_seed`` on. Return the observations, and the wrong ones
+    by seed.
+    """
     observed: Counter[str] = Counter()
     wrong = []
     for seed in range(first_seed, first_seed + cases):
@@ -88,7 +91,9 @@ class Command:
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """The data with one random damage: a flipped bit, changed, copied or lost bytes, or a cut-off end."""
+    """The data with one random damage: a flipped bit, changed, copied or lost bytes, or a cut-off
+    end.
+    """
     changed = bytearray(data)
     place = chance.randrange(len(changed))
     size = min(chance.choice((1, 4, 16, 512, 4096)), len(changed) - place)

@@ -1,4 +1,6 @@
-"""kill -9 at random moments: what was written before is whole, and the same command finishes the rest."""
+"""kill -9 at random moments: what was written before is whole, and the same command finishes the
+rest.
+"""
 
 import functools
 import random
@@ -45,7 +47,8 @@ def is_whole(place: Path) -> bool:
 def killed_score(chance: random.Random, folder: Path) -> str:
     kills = 0
     for _ in range(chance.randint(1, 3)):
-        kills += scoring(folder, folder).kill(undisturbed()[0] * chance.uniform(0.3, 1.1))  # imports take a third
+        # imports take a third
+        kills += scoring(folder, folder).kill(undisturbed()[0] * chance.uniform(0.3, 1.1))
         is_whole(folder)
     if scoring(folder, folder).wait() != 0 or not is_whole(folder):
         raise AssertionError("not finished after a kill")

@@ -17,12 +17,13 @@ from openai_server import completion
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.limits import Limits
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 from qabench.llm import client as llm_client
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller
+from qabench.llm.caller import Caller
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
+from qabench.llm.routing import client_for
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 
@@ -139,7 +140,7 @@ def check_message(name: str, message: str) -> None:
 def hostile_chat(chance: random.Random, folder: Path) -> str:
     with hostile(chance, CHAT) as (name, server):
         cache = ReplyCache(folder / "replies.sqlite")
-        client = Caller(Endpoint(f"{server.url}/v1", KEY), "m", retries=1, timeout=TIMEOUT).client(cache)
+        client = client_for(Caller(Endpoint(f"{server.url}/v1", KEY), "m", retries=1, timeout=TIMEOUT), cache)
         (outcome,) = client.complete([ChatRequest("m", (("user", "q"),))])
         if outcome.reply is None:
             check_message(name, outcome.reason or "")

@@ -41,7 +41,9 @@ def mutated(chance: random.Random, seeds: list[bytes]) -> bytes:
 
 
 def fuzz(inputs: int, minutes: float, seed: int) -> tuple[Counter[str], list[str]]:
-    """Run inputs of all targets in turn, more of the fast ones. Return the counts, and what broke which target."""
+    """Run inputs of all targets in turn, more of the fast ones. Return the counts, and what broke
+    which target.
+    """
     schedule = [name for name in TARGETS for _ in range(TARGETS[name].share)]
     chance = random.Random(seed)
     problems: list[str] = []

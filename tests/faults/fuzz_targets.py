@@ -1,6 +1,8 @@
-"""Every reader and parser of text from outside, with the errors that it may raise and a few good inputs.
+"""Every reader and parser of text from outside, with the errors that it may raise and a few good
+inputs.
 
-A target takes bytes. It raises AssertionError for a wrong result, and nothing else than the errors it documents.
+A target takes bytes. It raises AssertionError for a wrong result, and nothing else than the errors
+it documents.
 """
 
 import contextlib
@@ -10,7 +12,6 @@ from dataclasses import dataclass
 
 import httpx2
 
-from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
@@ -19,12 +20,13 @@ from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs
+from qabench.data.answers import dumps, loads, text_of
 from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import parse as parse_signature
 from qabench.io.http_error import retry_after
 from qabench.io.limits import json_of, toml_of, yaml_of
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply

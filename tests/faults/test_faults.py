@@ -1,4 +1,6 @@
-"""Fault campaigns, and random inputs for every reader and parser; ``README.md`` says how to run longer ones."""
+"""Fault campaigns, and random inputs for every reader and parser; ``README.md`` says how to run
+longer ones.
+"""
 
 import os
 import warnings

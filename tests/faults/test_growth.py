@@ -1,4 +1,6 @@
-"""Every function that reads text takes linear time, also for repetitions of spaCy's prefixes and suffixes."""
+"""Every function that reads text takes linear time, also for repetitions of spaCy's prefixes and
+suffixes.
+"""
 
 import contextlib
 import time
@@ -11,7 +13,7 @@ from fuzz_targets import TARGETS, check
 from qabench.benchmarks.expertqa.claims import sentences, split_claims
 from qabench.benchmarks.expertqa.factscore import entities_of, first_sentence, post_processed
 from qabench.errors import QabenchError
-from qabench.io.tables import csv_text, html_text, markdown_text, one_line, visible
+from qabench.io.escaping import csv_text, html_text, markdown_text, one_line, visible
 from qabench.text.lemmatizers import resolve_lemmatizer
 
 UNITS = ['"', "'", "(", "[", "**", "$", "—", "…", "..", "!", "?", "«", "」", "。", "%", "'s", "km", "😀", "é", "²"]

@@ -1,10 +1,12 @@
-"""Golden results: scores, signatures, deviations, messages and reports on the real data, recorded and compared.
+"""Golden results: scores, signatures, deviations, messages and reports on the real data, recorded
+and compared.
 
     QABENCH_MIRROR=DIR QABENCH_SPACY_MODEL=DIR python tests/golden/golden.py compare
 
-``record`` writes golden.json, ``compare`` prints each value that changed. Only the public API and the command line are
-used: results do not depend on where the code is. Predictions follow from the data by a rule. Of the authors' texts,
-only digests are recorded. Whoever changes a result on purpose lists it in CHANGELOG.md and records again.
+``record`` writes golden.json, ``compare`` prints each value that changed. Only the public API and
+the command line are used: results do not depend on where the code is. Predictions follow from the
+data by a rule. Of the authors' texts, only digests are recorded. Whoever changes a result on
+purpose lists it in CHANGELOG.md and records again.
 """
 
 import dataclasses
@@ -34,7 +36,8 @@ VERDICT = "They agree in all.\nC"
 REAL = {"expertqa": "lfqa_random", "fanoutqa": "dev", "fastbook": "questions", "felm": "all"}
 VOLATILE = {"created", "path", "log", "logs", "file", "seconds", "duration", "title"}
 PACKED = {"by", "left_out", "n", "published", "scores", "unit"}
-OURS = {"signature", "signatures", "deviations", "notes", "explanation", "problems"}  # texts of this project
+# texts of this project
+OURS = {"signature", "signatures", "deviations", "notes", "explanation", "problems"}
 SCRUBBED = {
     r"qabench:\d[\w.+]*": "qabench:VERSION",
     r"127\.0\.0\.1:\d+": "HOST",
@@ -57,15 +60,21 @@ def scrubbed(text: str) -> str:
 
 
 def frozen(value: Any, ours: bool = False) -> Any:
-    """Return JSON data without times, paths and ports, with digests for large parts and for texts of others."""
+    """Return JSON data without times, paths and ports, with digests for large parts and for texts
+    of others.
+    """
     if isinstance(value, dict):
         kept = {name: item for name, item in value.items() if name not in VOLATILE}
         if {"mean", "standard_error"} <= kept.keys():
             return f"{kept['mean']!r}, interval {digest([kept.get(n) for n in ('low', 'high', 'standard_error')])}"
-        if ours and kept and all(isinstance(item, list) for item in kept.values()):  # deviations by score
+        # deviations by score
+        if ours and kept and all(isinstance(item, list) for item in kept.values()):
             sentences = sorted({sentence for item in kept.values() for sentence in item})
             scores = {text: [name for name in sorted(kept) if text in kept[name]] for text in sentences}
             return {scrubbed(text): "all" if len(of) == len(kept) else digest(of) for text, of in scores.items()}
+        if {"low", "high", "difference"} <= kept.keys():
+            # Sums over draws are products of matrices, whose last digit depends on the processor.
+            kept |= {name: rounded(kept[name], 12) for name in ("low", "high")}
         value = {scrubbed(str(name)): frozen(item, ours or name in OURS) for name, item in kept.items()}
         value |= {name: digest(item) for name, item in value.items() if name in PACKED and isinstance(item, dict)}
         value |= {name: digest(value[name]) for name in list(value)[1:] if "|qabench:" in str(value[name])}
@@ -80,17 +89,21 @@ def frozen(value: Any, ours: bool = False) -> Any:
     return text if len(text) <= (700 if ours else 80) else f"{len(text)} characters: {digest(text)}"
 
 
-def rounded(value: Any) -> Any:
-    """Return JSON data with rounded numbers: the last digits of a network's scores depend on the processor."""
+def rounded(value: Any, digits: int = 4) -> Any:
+    """Return JSON data with rounded numbers: the last digits of a network's scores depend on the
+    processor.
+    """
     if isinstance(value, dict):
-        return {name: rounded(item) for name, item in value.items()}
+        return {name: rounded(item, digits) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
-    return round(value, 4) if isinstance(value, float) else value
+        return [rounded(item, digits) for item in value]
+    return round(value, digits) if isinstance(value, float) else value
 
 
 def command(*arguments: str) -> Any:
-    """Run ``qabench`` in this process; return the JSON that it prints, or its exit code and last line."""
+    """Run ``qabench`` in this process; return the JSON that it prints, or its exit code and last
+    line.
+    """
     (script,) = entry_points(group="console_scripts", name="qabench")
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
     before, sys.argv, code = sys.argv, ["qabench", *arguments], None
@@ -141,7 +154,9 @@ def scored(*arguments: Any, exact: bool = True, **options: Any) -> dict[str, Any
 
 
 def messages(server: OpenAIServer, ours: bool = False) -> dict[str, Any]:
-    """Return digests and numbers of the requests since the last call, and the start of one if its text is ours."""
+    """Return digests and numbers of the requests since the last call, and the start of one if its
+    text is ours.
+    """
     bodies, server.calls = [call.body for call in server.calls], []
     texts = sorted(json.dumps(body.pop("messages"), ensure_ascii=False) for body in bodies)
     requests = Counter(digest(text) for text in texts)
@@ -157,7 +172,8 @@ def fanoutqa(mirror: Path, server: OpenAIServer) -> Results:
         rows = enumerate(rows_of("fanoutqa", config, "validation"))
         files[config] = [{"id": row["id"], "answer": altered(json.loads(row["answer"]), i)} for i, row in rows]
     for path in sorted(mirror.glob("zhudotexe/fanoutqa/leaderboard-submissions/*/*-gpt-4o.jsonl")):
-        # Generations for the test questions, whose answers are not public; half of them get the altered answer.
+        # Generations for the test questions, whose answers are not public; half of them get the
+        # altered answer.
         texts = [json.loads(line)["answer"] for line in path.read_text("utf-8").splitlines()]
         pairs = enumerate(zip(files["dev"], texts, strict=False))
         files[path.stem] = [row | {"answer": f"{text} {row['answer']}" if i % 2 else text} for i, (row, text) in pairs]
@@ -241,12 +257,19 @@ def fastbook(mirror: Path, server: OpenAIServer) -> Results:
         for method in ("bm25", "fts"):
             run = ("--run", "run.trec")
             shown = command("fastbook", "retrieve", "--config", config, "--method", method, "--json", *run)
-            yield f"{config}/{method}", frozen(shown)
+            yield f"{config}/{method}", frozen(stated(shown))
             yield f"{config}/{method}/run", digest(Path("run.trec").read_text("utf-8"))
         chunks = rows_of("fastbook", "chunks" if config == "questions" else "sample_chunks", "corpus")
         Path("passages.jsonl").write_text("".join(f"{json.dumps(chunk)}\n" for chunk in chunks), "utf-8")
         shown = command("score", "fastbook", "run.trec", "--config", config, "--corpus", "passages.jsonl", "--json")
-        yield f"{config}/run", frozen(shown)
+        yield f"{config}/run", frozen(stated(shown))
+
+
+def stated(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the only evaluation of a document without the optional fields that say nothing."""
+    optional = ("undefined", "replies", "notes", "unscored", "by", "corrected", "official")
+    (evaluation,) = document["evaluations"]
+    return {name: value for name, value in evaluation.items() if value or name not in optional}
 
 
 def metrics(mirror: Path, server: OpenAIServer) -> Results:
@@ -254,8 +277,8 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
     from qabench.metrics import metric_folder
 
     rows = rows_of("fanoutqa", "dev", "validation")
-    answers = [row["answer"] for row in rows]
-    texts = [altered(json.loads(answer), i) for i, answer in enumerate(answers)]
+    references = [json.loads(row["answer"]) for row in rows]
+    texts = [altered(answer, i) for i, answer in enumerate(references)]
     necessary = [row["necessary_evidence"] for row in rows]
     read = [["Moon", *(page["url"] for page in row[:: i % 3 + 1])] for i, row in enumerate(necessary)]
     judge = {"model": "m", "base_url": server.base_url, "api_key": "k", "questions": [row["question"] for row in rows]}
@@ -275,12 +298,12 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
         "expertqa_autoais_agreement": (labels, experts, {"on_unlabeled": "exclude"}),
         "expertqa_factscore_agreement": (facts, experts, {}),
         "expertqa_lfqa": ([altered(text, i) for i, text in enumerate(long)], long, {}),
-        "fanout_acc": (texts, answers, {"lemmatizer": "spacy"}),
-        "fanout_bleurt": (texts[:12], answers[:12], {"model": "bleurt"}),
+        "fanout_acc": (texts, references, {"lemmatizer": "spacy"}),
+        "fanout_bleurt": (texts[:12], references[:12], {"model": "bleurt"}),
         "fanout_evidence": (read, necessary, {"k": 5}),
-        "fanout_judge": (texts, answers, judge),
-        "fanout_rouge": (texts, answers, {}),
-        "fanoutqa": (texts, answers, {"lemmatizer": "simplemma", "judge": False}),
+        "fanout_judge": (texts, references, judge),
+        "fanout_rouge": (texts, references, {}),
+        "fanoutqa": (texts, references, {"lemmatizer": "simplemma", "judge": False}),
         "felm_factuality": (replies, segments, {}),
     }
     for name in qabench.metric_names():
@@ -333,7 +356,8 @@ def runs(mirror: Path, server: OpenAIServer) -> Results:
                     "--no-cache",
                 ]  # fmt: skip
                 log = ["--log-dir", f"logs/{benchmark}/{config}-{setting}", "--quiet", "--json"]
-                result = command("run", benchmark, *where, *model, *log, *options, *more)
+                run = command("run", benchmark, *where, *model, *log, *options, *more)
+                (result,) = run["evaluations"]
                 yield f"{benchmark}/{config}/{setting}", frozen(result)
                 yield f"{benchmark}/{config}/{setting}/messages", messages(server, ours=config == "sample")
 
@@ -347,7 +371,8 @@ def commands(mirror: Path, server: OpenAIServer) -> Results:
     for benchmark, real in REAL.items():
         for config in ("sample", real):
             yield f"stats/{benchmark}/{config}", frozen(command("stats", benchmark, "--config", config, "--json"))
-        if benchmark != "expertqa":  # whose data are not all in the mirror, and whose runs have no report
+        # whose data are not all in the mirror, and whose runs have no report
+        if benchmark != "expertqa":
             for check in command("reproduce", benchmark, "--json")["checks"]:
                 yield f"reproduce/{benchmark}/{check['number']}", f"{check['here']!r}, published {check['published']!r}"
             logs = sorted(map(str, Path("logs", benchmark).iterdir()))
@@ -362,8 +387,9 @@ def commands(mirror: Path, server: OpenAIServer) -> Results:
         rows = [{"id": row["id"], "answer": altered(json.loads(row["answer"]), i * (number + 1))} for i, row in rows]
         Path(path).write_text(json.dumps(rows))
     options = ["--config", "dev", "--lemmatizer", "simplemma", "--json"]
-    yield "score", frozen(command("score", "fanoutqa", systems[0], *options, "--by", "category", "--by", "type"))
-    compared = command("compare", "fanoutqa", *systems, *options)
+    scored = command("score", "fanoutqa", systems[0], *options, "--by", "category", "--by", "type")
+    yield "score", frozen(scored["evaluations"][0])
+    (compared,) = command("compare", "fanoutqa", *systems, *options)["comparisons"]
     yield from (
         (f"compare/{name}/{i}", frozen(row)) for name in ("systems", "pairs") for i, row in enumerate(compared[name])
     )

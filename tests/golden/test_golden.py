@@ -1,4 +1,6 @@
-"""The results of all four benchmarks on the real data are as recorded in golden.json; see golden.py."""
+"""The results of all four benchmarks on the real data are as recorded in golden.json; see
+golden.py.
+"""
 
 import os
 import subprocess

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,8 @@ import qabench.hub.build as build_module
 from qabench.data.sources import find_local
 from qabench.errors import InputError
 from qabench.hub.build import build
-from qabench.loading import builder
-from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table, source_table
+from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
+from qabench.loading_scripts.load import builder
 
 Tree = dict[str, bytes]
 
@@ -36,13 +37,15 @@ def shipped(name: str) -> list[str]:
 
 def at_hand(name: str) -> list[str]:
     """Return the configs that can be built here."""
-    table = source_table(name)
+    table = dataset_table(name).sources
     configs = dataset_table(name).configs.values()
     return [config.name for config in configs if all(find_local(table[file]) for file in config.files)]
 
 
 def assert_equal_rows(folder: Path, name: str, config: str, cache: Path) -> int:
-    """Compare rows, features and splits of the stock function with our builder's, and return the number of rows."""
+    """Compare rows, features and splits of the stock function with our builder's, and return the
+    number of rows.
+    """
     ours = qabench.load_dataset(name, config)
     stock = datasets.load_dataset(str(folder / name), config, cache_dir=str(cache))
     assert list(stock) == list(ours)
@@ -80,6 +83,16 @@ def test_real_rows_equal_the_builders(name: str, real: Path, tmp_path: Path, com
     manifest = build_module.read_manifest(real / name)
     assert rows == {config: sum(splits.values()) for config, splits in manifest["configs"].items()}
     compared(f"{sum(rows.values())} rows of {len(rows)} built configs of {name}, with the builder's")
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_a_partial_card_has_only_the_configs_of_the_copy(name: str, samples: Path) -> None:
+    text = (samples / name / "README.md").read_text(encoding="utf-8")
+    table = text.partition("### Configs")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| `(\w+)`( \(default\))? \|", table, re.MULTILINE)
+    assert {config for config, _ in rows} == set(shipped(name))
+    (note,) = re.findall(r"Its default\s+config is `(\w+)`", text)
+    assert [config for config, marker in rows if marker] == [note]
 
 
 @pytest.mark.parametrize("size", [1, 1500])
@@ -124,7 +137,9 @@ def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
     assert datasets.get_dataset_default_config_name(str(samples / name)) == shipped(name)[0]
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")
     title, _, body = source.split("\n---\n", 1)[1].lstrip("\n").partition("\n")
-    assert title in text and body in text
+    assert title in text
+    before, _, rest = body.partition("### Configs\n")  # whose table has only what was built
+    assert before in text and rest.partition("\n#")[2] in text
 
 
 def test_a_complete_card_has_no_note_and_the_default_config(real: Path) -> None:

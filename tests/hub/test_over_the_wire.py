@@ -1,6 +1,8 @@
-"""The published names over real HTTP: stock datasets and evaluate, in separate processes with an empty HF_HOME.
+"""The published names over real HTTP: stock datasets and evaluate, in separate processes with an
+empty HF_HOME.
 
-The test Hub rejects requests of these processes to other machines (download counters, the dataset viewer).
+The test Hub rejects requests of these processes to other machines (download counters, the dataset
+viewer).
 """
 
 import json
@@ -79,7 +81,8 @@ both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
 assert both.compute(predictions=["Paris"], references=["Paris"])["loose"] == 1
 print(json.dumps(results))
 """
-# As `inspect eval hf/...`, with a model that always gives the same answer and accepts all answers as a grader.
+# As `inspect eval hf/...`, with a model that always gives the same answer and accepts all answers
+# as a grader.
 INSPECT = """
 from inspect_ai import eval
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -110,7 +113,9 @@ def python(code: str, hub: Hub, home: Path, arguments: Any = None, **environment
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """Everything that may be published, sent by `qabench publish`; the checks before it have separate tests."""
+    """Everything that may be published, sent by `qabench publish`; the checks before it have
+    separate tests.
+    """
     with Hub() as hub:
         with pytest.MonkeyPatch.context() as patch:
             hub.used_here(patch)
@@ -128,7 +133,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_datasets(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
-    """All calls of the stock library on all published configs return the rows of qabench.load_dataset."""
+    """All calls of the stock library on all published configs return the rows of
+    qabench.load_dataset.
+    """
     ours = {f"{name} {config}": qabench.load_dataset(name, config) for name, config in SAMPLES}
     rows = {key: {split: list(part) for split, part in every.items()} for key, every in ours.items()}
     stock = python(DATASETS, hub, home, {"samples": SAMPLES, "tag": TAG})
@@ -151,11 +158,14 @@ def _example(name: str) -> dict[str, list[Any]]:
 
 
 def test_metrics(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
-    """All metrics by their published names give the result of qabench.load_metric on their examples."""
+    """All metrics by their published names give the result of qabench.load_metric on their
+    examples.
+    """
     examples = {name: (_example(name), OPTIONS.get(name, {})) for name in metrics.metric_names()}
     stock, ours = python(NO_WEIGHTS + EVALUATE, hub, home, examples)
     assert stock == ours and stock.keys() == examples.keys()
-    asked = {line.split()[1].split("/info?")[0] for line in hub.outside}  # counters of downloads, and the viewer
+    # counters of downloads, and the viewer
+    asked = {line.split()[1].split("/info?")[0] for line in hub.outside}
     prompt = "raw.githubusercontent.com:443"  # the authors' file with the judge's prompt
     assert asked <= {"s3.amazonaws.com:443", prompt, hub.url.replace("://", "://datasets-server.")}
     compared(f"{len(ours)} metrics by published name: stock evaluate and qabench.load_metric")

@@ -1,4 +1,5 @@
-"""``qabench publish`` to a Hub on loopback: what is sent, what is not changed, and what a second call does.
+"""``qabench publish`` to a Hub on loopback: what is sent, what is not changed, and what a second
+call does.
 
 The checks before publishing have separate tests; here they always pass.
 """
@@ -36,7 +37,8 @@ SENT = ["qabench/expertqa", "qabench/fanoutqa", "qabench/felm", *(f"qabench/{nam
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """An empty Hub, two metrics, and datasets of which only the sample is available."""
     only_the_sample(tmp_path / "home", monkeypatch)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # so that single files can be observed
+    # so that single files can be observed
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
     monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: None)
@@ -115,6 +117,19 @@ def test_everything_once(hub: Hub) -> None:
     second = send()
     assert set(states(second).values()) == {"unchanged"}
     assert writes(hub) == []
+
+
+def test_the_leaderboards_are_those_of_a_framework(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The sample, which is all that is there, has no leaderboard.
+    tasks = "evaluation_framework: {}\ntasks: [{{id: math_raw_f1}}]\n".format
+    monkeypatch.setattr("qabench.hub.build.eval_tasks", lambda table, built, framework: tasks(framework))
+    with pytest.raises(InputError, match=r"eval\.yaml has no framework 'other'; allowed: inspect-ai, qabench"):
+        send("datasets", framework="other")
+    arguments = {"names": ["felm"], "framework": "qabench"}
+    assert "evaluation_framework must be one of" in str(the(send("datasets", **arguments), "felm").reason)
+    hub.frameworks.add("qabench")
+    assert send("datasets", **arguments).ok
+    assert "evaluation_framework: qabench" in content(hub, "dataset", "qabench/felm", "eval.yaml")
 
 
 def test_names_of_another_organization(hub: Hub) -> None:
@@ -213,7 +228,9 @@ def test_licenses_must_be_accepted(hub: Hub) -> None:
 
 
 def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
-    """Two of three large files arrive, the connection breaks at the third: the second call sends only the third."""
+    """Two of three large files arrive, the connection breaks at the third: the second call sends
+    only the third.
+    """
     hub.fail("PUT /upload/", nth=3, times=100, drop_request_after=10)
     first = send()
     assert (first.ok, states(first)["expertqa"], states(first)["felm"]) == (False, "published", "failed")
@@ -223,7 +240,8 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
     hub.requests.clear()
     second = send()
     assert second.ok and [name for name, state in states(second).items() if state == "published"] == ["felm"]
-    assert len([line for line in hub.lines("PUT") if "/upload/" in line]) == 2  # of felm: sample and leaderboard
+    # of felm: sample and leaderboard
+    assert len([line for line in hub.lines("PUT") if "/upload/" in line]) == 2
 
 
 class Killed(BaseException):

@@ -17,8 +17,8 @@ from qabench.cli import app
 from qabench.cli.data import _print_registrations
 from qabench.errors import InputError
 from qabench.hub.register import Registration, register_dataset
-from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts.load import builder
 from qabench.metrics import metric_names
 
 SAMPLES = [(name, loading_scripts.dataset_table(name)) for name in loading_scripts.benchmark_names()]
@@ -144,7 +144,9 @@ KILLED = 9
 
 
 def register_until(last: int, root: Path, calls: Any) -> None:
-    """Registers, in a process of its own, which ends at a call for a file below ``root``, as by SIGKILL. 0: never."""
+    """Registers, in a process of its own, which ends at a call for a file below ``root``, as by
+    SIGKILL. 0: never.
+    """
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event in WRITES and str(arguments[0]).startswith(str(root)):
@@ -169,7 +171,9 @@ def in_another_process(last: int, root: Path) -> tuple[int | None, int]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_a_killed_run_and_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An upgrade is killed at ten calls from the first to the last; the next one heals what it left."""
+    """An upgrade is killed at ten calls from the first to the last; the next one heals what it
+    left.
+    """
 
     def use_version(digit: str) -> None:
         monkeypatch.setattr("qabench.loading_scripts.builder.cache_hash", lambda *arguments: digit * 40)
@@ -261,6 +265,26 @@ def test_missing_data_and_wrong_usage(tmp_path: Path, cache: Path, monkeypatch: 
         (("felm", "--config", "nope"), "felm has no config 'nope'"),
     ]:
         assert message in here(*arguments)
+
+
+def test_one_line_for_each_benchmark_and_one_for_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        Registration("dataset", f"qabench/{name}", config, "registered") for name in ("felm", "x") for config in "ab"
+    ]
+    rows.append(Registration("dataset", "qabench/x", "c", "no data", detail="no network"))
+    rows += [Registration("metric", f"qabench/{name}", None, "registered") for name in ("m", "n")]
+    _print_registrations(rows)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["qabench/felm", "a,", "b"] in lines and ["qabench/x", "a,", "b", "c"] in lines
+    assert ["metrics", "qabench/m,", "qabench/n"] in lines
+
+
+def test_registering_shows_one_bar(hf_home: Path) -> None:
+    code = "import sys; sys.argv[1:] = ['register', 'felm', '--config', 'sample']; from qabench.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env=os.environ | {"HF_HOME": str(hf_home)})  # fmt: skip
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert lines and all(line.startswith("Registering: ") for line in lines)
 
 
 def test_missing_data_is_one_error(capsys: pytest.CaptureFixture[str]) -> None:

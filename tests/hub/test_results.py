@@ -13,16 +13,18 @@ import yaml
 from click.testing import Result
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi, parse_eval_result_entries
+from huggingface_hub.errors import BadRequestError
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
+from qabench.cli import app
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
 from qabench.hub.leaderboards import eval_file, tasks_of
-from qabench.hub.results import About, entries, to_yaml
+from qabench.hub.results import About, described, entries, to_yaml
 from qabench.loading_scripts import dataset_table
 from qabench.runs.log import read_run
 
@@ -96,7 +98,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    with Hub(organizations=("someone",)) as hub:
+    with Hub(organizations=("someone", "qabench")) as hub:
         hub.used_here(monkeypatch)
         HfApi(endpoint=hub.url, token=TOKEN).create_repo(MODEL)
         yield hub
@@ -264,6 +266,16 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     assert [row["date"] for row in rows(2)] == ["2026-02-01", "2026-02-02", REPORT["created"]]
 
 
+def test_a_dry_run_writes_and_sends_nothing(hub: Hub, report: Path, tmp_path: Path) -> None:
+    arguments = (report, "--setting=closed-book", "--output", tmp_path / "clone", "--push", MODEL, "--dry-run")
+    document = as_json(*arguments)
+    path = tmp_path / "clone/.eval_results/fanoutqa_dev_closed_book.yaml"
+    assert (document["would_write"], document["written"], document["pull_request"]) == ([str(path)], [], None)
+    shown = command(*arguments)
+    assert f"would write {path}" in shown.stdout and f"fanoutqa_dev_closed_book.yaml to {MODEL}" in shown.stdout
+    assert "task_id" in shown.stdout and not path.exists() and hub.repo("model", MODEL).pull_requests == []
+
+
 def test_entries_name_the_commit_of_the_dataset(hub: Hub, report: Path, tmp_path: Path) -> None:
     api = HfApi(endpoint=hub.url, token=TOKEN)
     api.create_repo("someone/fanoutqa", repo_type="dataset")
@@ -288,7 +300,9 @@ def test_entries_name_the_commit_of_the_dataset(hub: Hub, report: Path, tmp_path
 
 
 def test_entries_belong_to_tasks_of_the_dataset() -> None:
-    """What `results` writes for a complete official evaluation is on the leaderboards of the dataset."""
+    """What `results` writes for a complete official evaluation is on the leaderboards of the
+    dataset.
+    """
     for name in benchmark_names():
         scorer, table = benchmark(name), dataset_table(name)
         tasks = tasks_of(scorer)
@@ -310,6 +324,7 @@ def test_entries_belong_to_tasks_of_the_dataset() -> None:
 
 def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> None:
     api = HfApi(endpoint=hub.url, token=TOKEN)
+    hub.frameworks.add("qabench")
     arguments = (report, "--setting", "closed-book", "--dataset", "someone/fanoutqa", "--push", MODEL)
     assert "not checked which leaderboards of someone/fanoutqa will show them: " in command(*arguments).stderr
     api.create_repo("someone/fanoutqa", repo_type="dataset")
@@ -321,6 +336,53 @@ def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> Non
     said = command(*arguments).stderr
     assert f"leaderboards of someone/fanoutqa that will show them: {shown}\n" in said
     assert "only on the model's page" not in said
+
+
+def test_the_board_of_a_dataset_shows_the_entries(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api = HfApi(endpoint=hub.url, token=TOKEN)
+    api.create_repo("qabench/fanoutqa", repo_type="dataset")
+    eval_yaml = yaml.safe_dump(eval_file("fanoutqa", "qabench")).encode()
+    target = {"path_in_repo": "eval.yaml", "repo_id": "qabench/fanoutqa", "repo_type": "dataset"}
+    with pytest.raises(BadRequestError, match="evaluation_framework"):
+        api.upload_file(path_or_fileobj=eval_yaml, **target)
+    hub.frameworks.add("qabench")  # as after a pull request to huggingface.js
+    api.upload_file(path_or_fileobj=eval_yaml, **target)
+    better = REPORT | {"scores": {name: value + 0.1 for name, value in SCORES.items()}}
+    api.create_repo("someone/better")
+    for model, document in ((MODEL, REPORT), ("someone/better", better)):
+        as_json(write(tmp_path / "report.json", document), "--setting=closed-book", "--push", model)
+    # The entries of one model are merged, the others are an open pull request.
+    repo = hub.repo("model", MODEL)
+    repo.refs["refs/heads/main"] = repo.refs["refs/pr/1"]
+
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.setattr("qabench.cli.reports.offline_variable", lambda: None)
+    shown = CliRunner().invoke(app, ["leaderboard", "fanoutqa", "--json"])
+    rows = [row for row in json.loads(shown.stdout) if row["source"].startswith("Hub: ")]
+    board = {(row["system"], row["metric"]): (row["rank"], row["score"]) for row in rows}
+    assert {(row["config"], row["setting"]) for row in rows} == {("dev", "closed-book")}
+    for name, value in SCORES.items():
+        assert board["someone/better", name] == (1, pytest.approx(value + 0.1))
+        assert board[MODEL, name] == (2, value)
+
+
+def test_a_run_of_another_model_is_named(hub: Hub, tmp_path: Path) -> None:
+    def said(**changes: Any) -> str:
+        path = write(tmp_path / "run.json", REPORT | {"setting": "closed-book"} | changes)
+        return command(path, "--push", MODEL, "--dry-run").stderr
+
+    assert "run.json is about the model other, not someone/model" in said(name="other", model="openai-api/qabench/x")
+    for changes in (
+        {"name": MODEL, "model": "openai-api/qabench/x"},
+        {"model": f"hf/{MODEL}"},
+        {"setting": "predictions"},
+    ):
+        assert "is about the model" not in said(**changes)
+
+
+@pytest.mark.parametrize("notes", ["", "n 5", "acc.loose; signature ", "run 3, closed-book; signature no"])
+def test_notes_of_others_describe_nothing(notes: str) -> None:
+    assert described(notes, benchmark("fanoutqa"))[1:] == ("", "")
 
 
 @pytest.mark.parametrize("url", ["logs/RUN.eval", "ftp://a.org/log", "https://", "javascript:alert(1)"])

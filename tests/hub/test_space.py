@@ -76,6 +76,14 @@ def test_the_example_scores_as_by_the_library(name: str, monkeypatch: pytest.Mon
     assert answer(name, example(name)) == by_library(name)
 
 
+def test_parameters_of_the_api_have_the_names_of_the_columns(name: str) -> None:
+    pytest.importorskip("gradio", reason="needs the extra space")
+    from qabench.hub.space import page
+
+    endpoint = page(name).get_api_info()["named_endpoints"]["/score"]
+    assert [parameter["parameter_name"] for parameter in endpoint["parameters"]] == list(example(name))
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [({"predictions": '["x"]'}, "1 predictions for 3 references"),
@@ -98,7 +106,9 @@ def test_the_host_sets_key_server_and_most_calls_of_the_judge(monkeypatch: pytes
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[Page]:
-    """The page of a Space, which has only its folder: ``python app.py``. Console errors and other requests fail."""
+    """The page of a Space, which has only its folder: ``python app.py``. Console errors and other
+    requests fail.
+    """
     pytest.importorskip("gradio", reason="needs the extra space")
     write_space("fanout_acc", tmp_path / "space", "qabench")
     with socket.create_server(("127.0.0.1", 0)) as free:

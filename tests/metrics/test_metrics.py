@@ -2,7 +2,6 @@
 
 import dataclasses
 import doctest
-import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 import evaluate
 import numpy as np
 import pytest
+from datasets import Dataset, Features, Value
 from stand_ins import no_weights
 
 import qabench
-from qabench import answers, metrics
-from qabench.benchmarks import benchmark_names
+from qabench import metrics
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.data import answers
 from qabench.errors import InputError
 
 FOLDER = Path(metrics.__file__).parent
@@ -40,7 +41,8 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "expertqa_autoais": (ROWS, [["Y", "N"], None, ROWS[2]]),
     "expertqa_autoais_agreement": (ROWS, [["Y", "N"], None, ROWS[2]]),
     "expertqa_factscore_agreement": (ROWS, [[0.1, 1], None, ROWS[2]]),
-    "fanout_judge": (ANSWERS, [None] * len(ANSWERS)),  # unanswered: no call is made; test_judge.py has the others
+    # unanswered: no call is made; test_judge.py has the others
+    "fanout_judge": (ANSWERS, [None] * len(ANSWERS)),
     "expertqa_lfqa": (["caf\u00e9 \ud800 x", "1998", "b\nc"], ["cafe\u0301 x", None, "\ud800 c"]),
     "fanout_evidence": (
         [[{"title": "caf\u00e9"}, {"title": "b", "pageid": 7}], [{"title": "c"}], [{"title": "\ud800"}]],
@@ -83,19 +85,20 @@ def test_the_example_of_the_docstring_runs(name: str) -> None:
 
 
 def test_answers_round_trip_as_column_and_objects(name: str, metric: Any, example: Any) -> None:
-    per_question = "per_question" in inspect.signature(metric.score).parameters
-    options = OPTIONS.get(name, {}) | ({"per_question": True} if per_question else {})
+    options = OPTIONS.get(name, {}) | {"per_question": True}
     references, predictions = example
     objects = metric.compute(predictions=predictions, references=references, **options)
-    column = metric.compute(predictions=predictions, references=[answers.dumps(a) for a in references], **options)
-    assert objects == column and objects["signature"].startswith(f"{name}|references:")
-    if per_question:
-        assert len(objects["raw" if name == "fanoutqa" else "per_question"]) == len(references)
+    texts = [answers.dumps(reference) for reference in references]
+    json_text = metric.compute(predictions=predictions, references=texts, references_format="json", **options)
+    column = Dataset.from_dict({"a": texts}, features=Features({"a": Value("string", id=answers.JSON_TEXT)}))["a"]
+    assert objects == json_text == metric.compute(predictions=predictions, references=column, **options)
+    assert objects["signature"].startswith(f"{name}|references:")
+    assert len(objects["raw" if name == "fanoutqa" else "per_question"]) == len(references)
     for reference, prediction in zip(references, predictions, strict=True):
         metric.add(prediction=prediction, reference=reference)
     assert metric.compute(**options) == objects
     metric.add_batch(predictions=np.array(predictions[:2], dtype=object), references=references[:2])
-    metric.add_batch(predictions=predictions[2:], references=tuple(references[2:]))
+    metric.add_batch(predictions=predictions[2:], references=column.source.select(range(2, len(texts)))["a"])
     assert metric.compute(**options) == objects
 
 
@@ -122,14 +125,12 @@ def test_detection_of_json() -> None:
         return metric.compute(predictions=["yes"] * len(references), references=references, **options)
 
     assert result(["true"], references_format="json") == result([True])
-    for unclear in (["true"], ["1", "null"], ['["caf\\u00e9"]', "2"]):
-        with pytest.raises(InputError, match="pass references_format="):
+    texts = [answers.dumps(["true"]), answers.dumps("1998"), "42", "true"]
+    for unclear in (["true"], ["1", "null"], ['["caf\\u00e9"]', "2"], ['"Paris"'], texts):
+        with pytest.raises(InputError, match=r"could be JSON text, such as .*pass the column of the dataset itself"):
             result(unclear)
-    for plain in (["10.50", "3.20"], ["10.50", "Paris"], ["1e3"], ["0.10", "42"], ["[1", "2"]):
+    for plain in (["10.50", "3.20"], ["10.50", "Paris"], ["1e3"], ["0.10", "42"], ["[1", "2"], ["true", "Paris"]):
         assert result(plain) == result(plain, references_format="python")
-    column = answers.dumps(["true"]), answers.dumps("1998"), "42", "true"
-    assert result(list(column)) == result(list(column), references_format="json")
-    assert result(["true", "Paris"]) == result(["true", "Paris"], references_format="python")
     with pytest.raises(InputError, match="not the JSON text of an answer: 'Paris'"):
         result(["Paris"], references_format="json")
     with pytest.raises(InputError, match="allowed: auto, json, python"):
@@ -189,6 +190,33 @@ def plain(encoded: dict[str, Any], given: Any) -> list[Any]:
     )
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_failed_computation_leaves_nothing(in_memory: bool, tmp_path: Path) -> None:
+    path = str(FOLDER / "felm_factuality")
+    metric = evaluate.load(path, cache_dir=str(tmp_path), keep_in_memory=in_memory)
+    labels, too_few = [[True, False]], [[True]]
+    for _ in range(2):
+        with pytest.raises(InputError, match="1 verdicts for 2 segments"):
+            metric.compute(predictions=too_few, references=labels, domains=["wk"])
+        assert not list(tmp_path.rglob("*.arrow"))
+    if not in_memory:
+        assert not any(lock.is_locked for lock in metric.filelocks)
+    result = metric.compute(predictions=labels, references=labels, domains=["wk"])
+    assert result == metric.compute(predictions=labels, references=labels, domains=["wk"])
+    assert result["f1"] == 1.0
+
+
+def test_a_file_in_use_does_not_hide_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(f"{path} is in use, as on Windows")
+
+    metric = evaluate.load(str(FOLDER / "felm_factuality"), cache_dir=str(tmp_path))
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(InputError, match="1 verdicts for 2 segments"):
+        metric.compute(predictions=[[True]], references=[[True, False]], domains=["wk"])
+    assert not any(lock.is_locked for lock in metric.filelocks)
+
+
 def test_unknown_options_name_the_metric() -> None:
     metrics = [qabench.load_metric("fanout_acc"), qabench.load_metric("fanout_rouge")]
     combined = evaluate.combine(metrics)
@@ -199,3 +227,54 @@ def test_unknown_options_name_the_metric() -> None:
         combined.compute(predictions=["a"], references=["a"], lematizer="simplemma")
     with pytest.raises(InputError, match=r"fanout_acc has no option 'lematizer' \(did you mean 'lemmatizer'"):
         metrics[0].compute(predictions=["a"], references=["a"], lematizer="simplemma")
+
+
+def test_a_metric_declares_and_the_scorer_computes(name: str) -> None:
+    """No metric has code of its own for its scores: each number is a score of the benchmark."""
+    kind = metrics.metric_class(name)
+    assert "score" not in vars(kind) and "compute" not in vars(kind)
+    declared = {spec.name for spec in benchmark(kind.BENCHMARK).scores}
+    assert set((kind.KEYS or {}).values()) <= declared
+
+
+@pytest.mark.parametrize(("name", "group"), [("fanout_rouge", "rouge"), ("felm_factuality", "felm")])
+def test_a_metric_has_the_values_of_a_file(name: str, group: str) -> None:
+    kind = metrics.metric_class(name)
+    loaded = benchmark(kind.BENCHMARK).load("sample")
+    rows = [question.row for question in loaded.rows]
+    texts = [question.reference for question in loaded.rows]
+    predictions = [text if number % 3 else None for number, text in enumerate(texts)]
+    field = benchmark(kind.BENCHMARK).prediction_fields[0]
+    lines = [{"id": question.id, field: text} for question, text in zip(loaded.rows, predictions, strict=True) if text]
+    scores = qabench.evaluate_predictions(kind.BENCHMARK, "sample", lines, group).scores()
+    references = [answers.loads(row["answer"]) if kind.ANSWERS else row[kind.REFERENCE] for row in rows]
+    result = qabench.load_metric(name).compute(predictions=predictions, references=references)
+    compared = 0
+    for key, score in kind.KEYS.items():
+        value: Any = result
+        for part in key.split("."):
+            value = value[part]
+        if score in scores:
+            assert value == scores[score].value, score
+            compared += 1
+    assert compared >= 4
+
+
+def test_the_seed_of_rouge_is_that_of_the_score() -> None:
+    references, predictions = EXAMPLES["expertqa_lfqa"]
+    result = qabench.load_metric("expertqa_lfqa").compute(
+        predictions=predictions, references=references, per_question=True
+    )
+    specs = {spec.name: spec for spec in benchmark("expertqa").scores}
+    for kind in result["mean"]:
+        values = [row[kind] for row in result["per_question"]]
+        assert result[kind] == specs[kind].mean(values)
+
+
+def test_a_missing_package_is_named_with_its_source(name: str) -> None:
+    """Anybody could register the name on PyPI, which ``evaluate`` would tell a user to install."""
+    from evaluate import loading
+
+    imports = loading.get_imports(str(FOLDER / name / f"{name}.py"))
+    sources = {path for kind, module, path, _ in imports if module == "qabench"}
+    assert sources == {"git+https://github.com/qabench/qabench"}

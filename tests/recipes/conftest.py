@@ -24,7 +24,9 @@ def recipe() -> Iterator[SimpleNamespace]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Small networks run fastest in one thread; and with another number of threads, sums differ in their last digit."""
+    """Small networks run fastest in one thread; and with another number of threads, sums differ in
+    their last digit.
+    """
     torch = pytest.importorskip("torch", reason="needs recipes/expertqa_lfqa/requirements.txt")
 
     threads = torch.get_num_threads()

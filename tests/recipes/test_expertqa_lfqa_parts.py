@@ -75,7 +75,8 @@ def test_unfit_prompts(
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_configurations_are_read(recipe: SimpleNamespace, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe.train, "find_spec", lambda name: object())  # as if bitsandbytes were installed
+    # as if bitsandbytes were installed
+    monkeypatch.setattr(recipe.train, "find_spec", lambda name: object())
     found, model, training = recipe.train.parsed(["--config", str(path), "--bf16", "false"])
     given = yaml.safe_load(path.read_text())
     assert (found.kind, model.model_name_or_path) == (given["kind"], given["model_name_or_path"])

@@ -1,8 +1,10 @@
 """Reports: numbers, statements about runs, and the command."""
 
 import json
+import re
 import sys
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,18 @@ import pytest
 from report_runs import felm_run, run_of, three_systems, written
 from typer.testing import CliRunner
 
+from qabench.benchmarks import benchmark, shipped_names
+from qabench.benchmarks.report import Report
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation import Evaluation, ExtraSection, Message, Record, ScoreSpec, SectionRow
 from qabench.evaluation.comparison import compare
+from qabench.evaluation.labels import labels
 from qabench.loading_scripts.published import PublishedScore
 from qabench.report import build_report
-from qabench.report.analysis import finding, sections_of
+from qabench.report.finding import finding
+from qabench.report.section import sections_of
+from qabench.report.view import section_data
 from qabench.stats import mean_interval
 
 
@@ -28,7 +35,7 @@ def three() -> list[Evaluation]:
 
 def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: Path) -> None:
     section = written(build_report(three, tmp_path))["sections"][0]
-    for label, run in zip(("large", "medium", "small"), three, strict=True):
+    for label, run in zip(("openai/large", "org/medium", "org/small"), three, strict=True):
         rows = {row["metric"]: row for row in section["scores"] if row["run"] == label}
         scores = {name: (score.interval.mean, score.interval.low, score.n) for name, score in run.scores().items()}
         assert {name: (row["mean"], row["low"], row["n"]) for name, row in rows.items()} == scores
@@ -37,15 +44,15 @@ def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: 
 def test_runs_are_ranked_among_comparable_published_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     published = [("A", "all", 0.9), ("B", "sample", 0.9), ("C", "sample", 0.1)]
     scores = [PublishedScore(system, "raw", config, "f1", value, "a paper") for system, config, value in published]
-    monkeypatch.setattr("qabench.benchmarks.base.Benchmark.published", lambda self: scores)
+    monkeypatch.setattr("qabench.benchmarks.numbers.Numbers.published", lambda self: scores)
     official, deviating = felm_run("org/official"), felm_run("org/deviating", seed=1)
     deviations = Evaluation.deviations
     monkeypatch.setattr(Evaluation, "deviations", lambda run, score: deviations(run, score) if run is deviating else [])
     (section,) = sections_of([official, deviating])
     rows = {entry.system: (entry.config, entry.rank, entry.low is not None) for entry in section.leaderboard}
     assert rows == {
-        "A": ("all", 1, False), "B": ("sample", 1, False), "official": ("sample", 2, True),
-        "deviating": ("sample", None, True), "C": ("sample", 3, False),
+        "A": ("all", 1, False), "B": ("sample", 1, False), "org/official": ("sample", 2, True),
+        "org/deviating": ("sample", None, True), "C": ("sample", 3, False),
     }  # fmt: skip
     assert section.as_dict()["leaderboard"][0]["system"] == "A"
 
@@ -62,10 +69,20 @@ def grouped(sizes: dict[str, int]) -> Evaluation:
 def test_the_largest_groups_are_shown() -> None:
     (breakdown,) = sections_of([grouped({"A": 5, "B": 15, **{f"C{i:02}": 2 for i in range(20)}})])[0].breakdowns
     assert breakdown["title"].endswith("(the 15 largest of 22 groups)")
-    assert breakdown["groups"][:3] == ["B", "A", "C00"] and len(breakdown["groups"]) == len(breakdown["rows"]) == 15
+    assert breakdown["groups"][:3] == ["A", "B", "C00"] and len(breakdown["groups"]) == len(breakdown["rows"]) == 15
     assert [row["n"] for row in breakdown["rows"] if row["group"] == "A"] == [5]
     (numbered,) = sections_of([grouped({"10": 5, "9": 2})])[0].breakdowns
     assert numbered["groups"] == ["9", "10"]
+
+
+def test_labels_of_long_names_keep_their_ends() -> None:
+    start, end = "org/" + "a-long-name-" * 8, "-checkpoint-"
+    runs = [scored(f"{start}{end}{number}", [1.0]) for number in (1000, 2000)]
+    assert [label[-15:] for label in labels(runs)] == ["checkpoint-1000", "checkpoint-2000"]
+    assert [len(label) for label in labels(runs)] == [80, 80]
+    # What differs in the middle only is not cut.
+    names = [f"{start}{size}{'-instruct' * 8}" for size in ("7b", "8b")]
+    assert labels([scored(name, [1.0]) for name in names]) == [f"org/{name}" for name in names]
 
 
 def scored(model: str, values: list[float]) -> Evaluation:
@@ -81,7 +98,7 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, spec)
     second = list(compared.systems)[1]
     (interval,) = [pair.difference.interval for pair in compared.pairs if {pair.first, pair.second} == {"a", second}]
-    test = f"0.300 (95% CI {interval.bounds('.3f')}, not corrected; paired test, corrected p < 0.001, n = 200)"
+    test = f"0.300 (95% CI {interval.bounds('.3f')}, not corrected; paired test, corrected p = 0.0003, n = 200)"
     score = compared.systems["a"]
     bounds = score.interval.bounds(".3f")
     best = f"Loose accuracy: a is the best system, {score:.3f} (95% CI {bounds}, n = 200 questions)"
@@ -98,13 +115,26 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
     expected = "Loose accuracy: a and b have equal scores, 0.500 (95% CI 0.013 to 0.987, n = 2 questions)."
     assert finding(compare(equal, spec)) == expected
+    equal = {name: scored(name, [0.0, 1.0]) for name in "abcd"} | {"e": scored("e", [0.0, 0.5])}
+    assert finding(compare(equal, spec)).startswith("Loose accuracy: a, b, c and d have equal scores, 0.500 (")
+
+
+def test_scores_for_different_questions_do_not_rank_the_systems() -> None:
+    """Then no score on the page is the best of its column."""
+    first, second = [scored(name, [1.0, 0.0]) for name in "ab"]
+    common, own = second.records
+    elsewhere = [replace(common, id="8"), replace(own, id="9")]
+    for records, expected in ((second.records, True), ([common], False), (elsewhere, False)):
+        (section,) = sections_of([first, replace(second, records=records)])
+        (metric, *_) = section_data(section)["metrics"]
+        assert metric["ranks"] is expected
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = SectionRow("large", "Recall", "some type", mean_interval([0.5, 0.5]), 2)
     extra = [ExtraSection("Type of error", "errors", [row], note="A note."), ExtraSection("Empty", "errors", [])]
     (section,) = sections_of(three)
-    monkeypatch.setattr(type(section.benchmark), "report_sections", lambda self, evaluations: extra)
+    monkeypatch.setattr(type(section.benchmark), "report", lambda self: Report(sections=lambda evaluations: extra))
     page = build_report(three, tmp_path).read_text(encoding="utf-8")
     assert "Type of error</h3>" in page and "Empty" not in page
     (numbers,) = written(tmp_path / "index.html")["sections"][0]["sections"]
@@ -117,7 +147,8 @@ def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_
     page = build_report([run], tmp_path).read_text(encoding="utf-8")
     assert "the run did not finish (cancelled)" in page and "12 of 20" in page and "1 left out" in page
     counts = written(tmp_path / "index.html")["sections"][0]["runs"][0]["counts"]
-    assert (sum(counts.values()), counts["missing"]) == (20, 8 + 2)  # without a record, and without an answer
+    # without a record, and without an answer
+    assert (sum(counts.values()), counts["missing"]) == (20, 8 + 2)
 
 
 def test_nothing_answered_has_no_scores(three: list[Evaluation], tmp_path: Path) -> None:
@@ -156,6 +187,15 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0 and "index.html" in done.stdout, done.output
     (section,) = json.loads((tmp_path / "out" / "report.json").read_text())["sections"]
     assert section["runs"][0]["counts"]["answered"] == 12
+
+
+def test_the_page_knows_no_field_of_a_detail() -> None:
+    """Benchmarks declare in which form their details are shown."""
+    scripts = files("qabench.report") / "static"
+    texts = [script.read_text() for script in scripts.iterdir() if script.name.endswith(".js")]
+    assert len(texts) > 10 and [text for text in texts if re.search(r"\bdetail\.\w", text)] == []
+    for name in shipped_names():
+        assert benchmark(name).report().details, f"{name} does not say how its details are shown"
 
 
 def test_conversations_are_bounded(three: list[Evaluation], tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Fixtures of the retrieval tests: loopback servers, separate settings, and BM25 as without the extra ``fast``."""
+"""Fixtures of the retrieval tests: loopback servers, separate settings, and BM25 as without the
+extra ``fast``.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

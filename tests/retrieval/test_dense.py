@@ -1,4 +1,6 @@
-"""Retrieval by vectors: an encoder by function, one behind an API, and a tiny one of sentence-transformers."""
+"""Retrieval by vectors: an encoder by function, one behind an API, and a tiny one of
+sentence-transformers.
+"""
 
 import json
 from collections.abc import Sequence

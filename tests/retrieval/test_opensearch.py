@@ -18,7 +18,8 @@ PASSAGES = [
     {"_id": "b", "text": "The moon orbits the earth and the moon is round", "title": "Moon", "number": 8},
     {"_id": "c", "text": "Apples grow on trees", "number": 9},
 ]
-ODD = [None, True, -1, 10**400, float("nan"), "x", [], [[]], {}, {"a": 1}]  # instead of each part of a reply
+# instead of each part of a reply
+ODD = [None, True, -1, 10**400, float("nan"), "x", [], [[]], {}, {"a": 1}]
 HIT = {"_id": "a", "_score": 1.0, "_source": {"text": "x", "url": "u"}}
 
 

@@ -1,19 +1,18 @@
-"""What a log's answers were asked is rendered again and compared, and a log that contradicts itself is not official."""
+"""What a log's answers were asked is rendered again and compared, and a log that contradicts itself
+is not official.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_tasks import expertqa, fanoutqa_closed_book, fastbook_rag, felm
 from inspect_ai.log import EvalLog, EvalSample, ProvenanceData
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 from scripted_model import edited, run
 
-from qabench.benchmarks.expertqa.tasks import expertqa
-from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
-from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.benchmarks.felm.official import names_vicuna
-from qabench.benchmarks.felm.tasks import felm
 from qabench.errors import InputError
 from qabench.evaluation import Message
 from qabench.evaluation.signature import parse

@@ -67,7 +67,7 @@ def test_a_header_of_other_types_is_an_error(tmp_path: Path, name: str, value: A
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 20])
 def test_the_depth_of_json_ignores_brackets_in_strings(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_CHUNK", chunk)
+    monkeypatch.setattr(limits, "_BYTES_PER_READ", chunk)
     strings = json.dumps({"[[" * MAX_DEPTH: ['"', "\\", '\\"[' * MAX_DEPTH, "\n"]})
     check_json_depth(BytesIO(f"[{strings}, {'[' * 98}{']' * 98}, {'[' * 99}{']' * 99}]".encode()), "x")
     with pytest.raises(TooLarge, match="x: nested deeper"):

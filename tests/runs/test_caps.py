@@ -11,15 +11,19 @@ from scripted_wiki import ScriptedWiki, isolate
 from web_server import WebServer, page
 
 from qabench import evaluate_predictions
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.fanoutqa import BENCHMARK as FANOUTQA
 from qabench.errors import InputError, QabenchError
-from qabench.llm.cache import clear
+from qabench.llm.cache import select
+from qabench.llm.caller import Prices
+from qabench.runs.estimate import plan_run
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
-from qabench.runs.plan import plan_run
 from qabench.runs.running import Watch, resume, start
 
 PROBE = 1  # the short call before the first question
 PASSAGES = [{"id": str(number), "text": f"What is the answer to question {number}?"} for number in range(9)]
+CLOSED_BOOK = FANOUTQA.setting("closed-book")
 CORPUS, SEARCH = object(), object()  # replaced by files
 PLANETS = "463f5c17d453c3d3"  # needs the pages below
 SEARCH_FILE = """
@@ -88,8 +92,9 @@ def test_an_estimate_counts_the_calls_of_the_run(
     task_args = {"config": "sample", "prompt": "qabench", **chosen}
     if name == "fastbook":
         del task_args["prompt"]
-    plan = plan_run(name, setting, "m", task_args)
-    start(name, setting, "m", base_url=server.base_url, task_args=task_args, log_dir=tmp_path, cache=False)
+    own = benchmark(name)
+    plan = plan_run(own, own.setting(setting), "m", task_args)
+    start(own, own.setting(setting), "m", base_url=server.base_url, task_args=task_args, log_dir=tmp_path, cache=False)
     assert plan.calls > 0 and len(server.calls) == plan.calls + PROBE
     if setting == "retrieve-read-web":  # a question without passages is not asked
         assert 0 < plan.calls < 8
@@ -106,10 +111,10 @@ def test_no_call_is_sent_beyond_the_limit(most: int, at_once: int, server: OpenA
     task_args = {"config": "sample", "prompt": "qabench"}
     options = {"max_connections": at_once, "watch": watch}
     if most > 12:  # all calls are allowed
-        start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments, **options)
+        start(FANOUTQA, CLOSED_BOOK, "m", task_args=task_args, **arguments, **options)
     else:
         with pytest.raises(QabenchError, match=rf"the limit of {most} calls \(--max-calls\) is reached"):
-            start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments, **options)
+            start(FANOUTQA, CLOSED_BOOK, "m", task_args=task_args, **arguments, **options)
     assert len(server.calls) == most
     if 1 < most < 12:  # the answers of all calls are kept
         del arguments["cache"]
@@ -121,7 +126,7 @@ def test_repeated_calls_count(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(503, headers={"Retry-After": "0"}) if number >= PROBE else None
     with pytest.raises(QabenchError, match="the limit of 4 calls"):
         start(
-            *("fanoutqa", "closed-book", "m"), base_url=server.base_url, log_dir=tmp_path, cache=False,
+            *(FANOUTQA, CLOSED_BOOK, "m"), base_url=server.base_url, log_dir=tmp_path, cache=False,
             task_args={"config": "sample", "prompt": "qabench"}, watch=Watch(tmp_path, max_calls=4), max_retries=9,
         )  # fmt: skip
     assert len(server.calls) == 4
@@ -133,22 +138,22 @@ def test_empty_replies_are_asked_again(server: OpenAIServer, tmp_path: Path) -> 
     task_args = {"config": "sample", "prompt": "qabench"}
     # calls with an odd number are empty
     server.reply = lambda body: "" if len(server.calls) % 2 else "Mars"
-    path = start("fanoutqa", "closed-book", "m", task_args=task_args, max_connections=1, **arguments)
+    path = start(FANOUTQA, CLOSED_BOOK, "m", task_args=task_args, max_connections=1, **arguments)
     empty = read_run(path).counts()["empty"]
-    assert empty == 6 and clear("openai-api/qabench/m", older_than=1) == 0
+    assert empty == 6 and select("openai-api/qabench/m", older_than=1).delete() == 0
     with pytest.raises(InputError, match="no replies are stored of the model"):
-        clear("n", empty=True)
+        select("n", empty=True).delete()
     calls = len(server.calls)
     server.reply = good
     for _ in range(2):  # the second one finds all in the log
         path = resume(path, "m", task_args={"prompt": "qabench"}, **arguments)
         assert read_run(path).counts()["empty"] == 0
-    assert len(server.calls) == calls + empty + 2 * PROBE
+    assert len(server.calls) == calls + empty + PROBE
     # A new run finds the good replies in the cache.
     calls = len(server.calls)
-    path = start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments)
+    path = start(FANOUTQA, CLOSED_BOOK, "m", task_args=task_args, **arguments)
     assert len(server.calls) == calls + PROBE and read_run(path).replies() == {"all": 12, "cached": 12}
-    assert clear(empty=True) == empty and clear("openai-api/qabench/m") == 12
+    assert select(empty=True).delete() == empty and select("openai-api/qabench/m").delete() == 12
 
 
 @pytest.mark.parametrize(("name", "setting"), [("felm", "raw"), ("expertqa", "closed"), ("fanoutqa", "closed-book")])
@@ -158,7 +163,33 @@ def test_exported_empty_replies_are_empty_not_missing(
     server.reply = lambda body: "" if len(server.calls) % 2 else "Mars is far away."
     arguments: dict[str, Any] = {"base_url": server.base_url, "log_dir": tmp_path, "cache": False, "limit": 4}
     task_args = {"config": "sample", "prompt": "qabench"}
-    run = read_run(start(name, setting, "m", task_args=task_args, max_connections=1, **arguments))
+    own = benchmark(name)
+    run = read_run(start(own, own.setting(setting), "m", task_args=task_args, max_connections=1, **arguments))
     rows = [json.loads(line) for line in predictions(run).splitlines()]
     again = evaluate_predictions(name, "sample", rows)
     assert run.counts()["empty"] == 2 and len(rows) == 4 and again.counts()["empty"] == 2
+
+
+def test_the_calls_of_a_judge_do_not_count(
+    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge at a provider of Inspect has limits of its own: the run's calls, tokens and cost are the model's."""
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE", raising=False)
+    monkeypatch.setenv("JUDGING_BASE_URL", server.base_url)
+    monkeypatch.setenv("JUDGING_API_KEY", "k")
+    spent = {}
+    for scores in ("acc", "acc,judge"):
+        watch = Watch(tmp_path, max_calls=12 + PROBE, max_cost=1e9, token_budget=10**9, prices=Prices(1, 1))
+        task_args = {"config": "sample", "prompt": "qabench", "scores": scores}
+        if "judge" in scores:
+            task_args["judge"] = {"model": "openai-api/judging/j", "prompt": "qabench"}
+        path = start(
+            *(FANOUTQA, CLOSED_BOOK, "m"), base_url=server.base_url, log_dir=tmp_path / scores, cache=False,
+            task_args=task_args, watch=watch,
+        )  # fmt: skip
+        assert read_run(path).counts()["answered"] == 12
+        spent[scores] = (watch.replies, watch.tokens, watch.cost)
+    assert spent["acc"] == spent["acc,judge"] and spent["acc"][0] >= 12
+    assert [call.body["model"] for call in server.calls].count("j") == 12
+    assert "gpt" in read_run(path).scores()

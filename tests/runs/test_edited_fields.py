@@ -1,4 +1,6 @@
-"""Logs of our own tasks with fields of other types: one error that names the log and the field, and no traceback."""
+"""Logs of our own tasks with fields of other types: one error that names the log and the field, and
+no traceback.
+"""
 
 import json
 import re
@@ -15,12 +17,13 @@ from scripted_model import run
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError
-from qabench.loading import load_dataset
+from qabench.loading_scripts.load import load_dataset
 from qabench.runs import log
 from qabench.runs.aggregates import Reported
-from qabench.runs.own_fields import check
-from qabench.runs.plain import open_archive
-from qabench.runs.sources import evaluate_predictions
+from qabench.runs.any_log import read_any_log
+from qabench.runs.archive import open_archive
+from qabench.runs.log_fields import check
+from qabench.runs.predictions import evaluate_predictions
 from qabench.runs.trust import checked_log
 
 SCORE = ("scores", "*", "metadata")
@@ -54,7 +57,9 @@ def put(content: Any, place: tuple[Any, ...], value: Any) -> None:
 
 
 def edited(path: Path, folder: Path, place: tuple[Any, ...], value: Any) -> Path:
-    """Return a copy of a log with a change in its JSON, which Inspect's own classes might refuse to write."""
+    """Return a copy of a log with a change in its JSON, which Inspect's own classes might refuse to
+    write.
+    """
     part = "samples/" if place[0] in ("metadata", "scores") else "header.json"
     copy = folder / "edited.eval"
     with open_archive(path) as archive, zipfile.ZipFile(copy, "w") as changed:
@@ -141,16 +146,16 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_an_aggregate_of_another_type(foreign: Path, tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
     with pytest.raises(InputError, match=r"edited\.eval is not a log of Inspect AI, or is damaged"):
-        log.read_any_log(edited(foreign, tmp_path, place, value))
+        read_any_log(edited(foreign, tmp_path, place, value))
 
 
 def test_an_aggregate_that_is_too_large_for_a_float(foreign: Path, tmp_path: Path) -> None:
-    (evaluation,) = log.read_any_log(edited(foreign, tmp_path, (*METRIC, "value"), HUGE))
+    (evaluation,) = read_any_log(edited(foreign, tmp_path, (*METRIC, "value"), HUGE))
     assert any("undefined in the log (accuracy)" in note for note in evaluation.notes)
 
 
 def test_a_limit_before_the_first_reply_is_the_reason(foreign: Path) -> None:
-    (evaluation,) = log.read_any_log(foreign)
+    (evaluation,) = read_any_log(foreign)
     (record,) = evaluation.records
     assert str(record.problem).startswith("the model returned no output before the limit of message: 1")
 
@@ -170,7 +175,7 @@ def test_sections_of_reports_bear_what_is_absent(
     honest: dict[str, Path], tmp_path: Path, name: str, place: tuple[Any, ...], value: Any
 ) -> None:
     evaluation = log.read_run(edited(honest[name], tmp_path, place, value))
-    benchmark(name).report_sections({"first": evaluation})
+    benchmark(name).report().sections({"first": evaluation})
 
 
 @pytest.mark.parametrize("place", [(*SCORE, "signatures", "acc"), (*SCORE, "signatures")])
@@ -192,7 +197,7 @@ def test_a_mistake_in_the_code_of_scoring_stays_a_mistake(
     def broken(*_: Any) -> None:
         raise TypeError("a bug")
 
-    monkeypatch.setattr(log, "_scored", broken)
+    monkeypatch.setattr(log, "scored_record", broken)
     with pytest.raises(TypeError, match="a bug"):
         log.read_run(honest["fanoutqa"])
 
@@ -225,7 +230,7 @@ def test_a_mean_of_another_harness_that_no_float_can_hold() -> None:
 
 
 def test_claims_in_a_log_have_texts_and_evidence() -> None:
-    kinds = benchmark("expertqa").log_kinds["detail"]
+    kinds = benchmark("expertqa").logs().kinds["detail"]
     check("a.eval", "detail", {"claims": [{"text": "a", "evidence": []}]}, kinds)
     for claim in ({"text": "a"}, {"text": "a", "evidence": [1]}, {"evidence": []}, 5):
         with pytest.raises(InputError, match=r"detail\.claims\[0\]"):

@@ -1,4 +1,6 @@
-"""Evaluations in the schema of Every Eval Ever: complete, without local paths, and accepted by its validator."""
+"""Evaluations in the schema of Every Eval Ever: complete, without local paths, and accepted by its
+validator.
+"""
 
 import hashlib
 import json
@@ -84,6 +86,12 @@ def test_the_developer_is_stated_or_left_out(
     assert (path.parent.name, about.get("developer"), about["id"]) == expected
     text = "".join(file.read_text() for file in tmp_path.rglob("*.json*"))
     assert "/home" not in text and "http://host/v1" in text
+
+
+def test_the_model_of_a_named_run(run: Evaluation, tmp_path: Path) -> None:
+    path = write_evaluation(replace(run, model="openai-api/qabench/x", given_name="org/small"), tmp_path)
+    about = json.loads(path.read_text())["model_info"]
+    assert (path.parent.name, about["developer"], about["id"]) == ("small", "org", "org/small")
 
 
 @pytest.mark.skipif(not VALIDATOR, reason="every_eval_ever is not installed, and EVERY_EVAL_EVER does not name it")

@@ -1,4 +1,6 @@
-"""Logs of other tasks: comparison, scores and reports of what Inspect, lm-eval, lighteval and Every Eval Ever wrote."""
+"""Logs of other tasks: comparison, scores and reports of what Inspect, lm-eval, lighteval and Every
+Eval Ever wrote.
+"""
 
 import json
 import re
@@ -14,12 +16,16 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
+from qabench.benchmarks.expertqa import BENCHMARK as EXPERTQA
+from qabench.benchmarks.felm import BENCHMARK as FELM
 from qabench.cli import app
-from qabench.errors import InputError
+from qabench.errors import DataError, InputError
 from qabench.evaluation.comparison import detectable_difference
+from qabench.runs.file_kinds import lm_eval_rows
 from qabench.runs.foreign import number_of
 from qabench.runs.sources import read_evaluations
-from qabench.stats import Interval, mean, table
+from qabench.stats import Interval
+from qabench.stats.units import mean, table
 
 N = 20
 LM_TASK = """
@@ -84,11 +90,10 @@ def inspect_log(folder: Path, right: Any, ids: Iterable[int] = range(N), epochs:
 def lm_eval_samples(folder: Path, right: Callable[[int], bool], filters: str = "") -> Path:
     """Write ``samples_*.jsonl`` and ``results_*.json`` by the harness."""
     pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
+    from lm_eval import simple_evaluate
     from lm_eval.api.model import LM
     from lm_eval.loggers import EvaluationTracker
     from lm_eval.tasks import TaskManager
-
-    from lm_eval import simple_evaluate
 
     class Scripted(LM):  # type: ignore[misc]
         def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
@@ -120,7 +125,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_logs_of_any_inspect_task_are_compared_by_every_score(logs: list[Path]) -> None:
     compared = document("compare", *logs)
     by_score = {comparison["metric"]: comparison for comparison in compared["comparisons"]}
-    assert list(by_score) == ["match", "parts.half", "parts.partly"] and compared["config"] == "mod"
+    assert list(by_score) == ["match", "parts.half", "parts.partly"] and by_score["match"]["config"] == "mod"
     (pair,) = by_score["match"]["pairs"]
     assert (pair["difference"], pair["wins"], pair["ties"], pair["losses"]) == (0.25, 5, 15, 0)
     assert [system["mean"] for system in by_score["parts.partly"]["systems"]] == [0.5, 0.5]
@@ -138,7 +143,7 @@ def test_epochs_have_the_pass_scores_of_inspects_own_reducers(tmp_path: Path) ->
     by_id: dict[str, list[Any]] = {}
     for sample in read_eval_log(str(path)).samples or ():
         by_id.setdefault(str(sample.id), []).append((sample.scores or {})["match"])
-    scored = document("score", path, "--by", "kind")
+    (scored,) = document("score", path, "--by", "kind")["evaluations"]
     for name, reducer in (("match.pass@2", pass_at(2)), ("match.pass^2", pass_k(2)), ("match.pass^3", pass_k(3))):
         values = [reducer(scores).value for scores in by_id.values()]
         assert scored["scores"][name] == pytest.approx(sum(values) / N) and scored["n"][name] == N
@@ -152,18 +157,19 @@ def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_
     (tmp_path / "seed-0").mkdir()
     shutil.copy(logs[0], tmp_path / "seed-0")
     (tmp_path / "answers.jsonl").write_text('{"id": "1", "answer": "x"}\n')
-    (tmp_path / "logs.json").write_text('{"a.eval": {"version": 2, "eval": {}}}')  # beside the logs of a suite
+    # beside the logs of a suite
+    (tmp_path / "logs.json").write_text('{"a.eval": {"version": 2, "eval": {}}}')
     pyarrow.parquet.write_table(pyarrow.table({"text": ["passage"]}), tmp_path / "passages.parquet")
     inspect_eval("qabench/felm", "mockllm/model", task_args={"config": "sample"}, log_dir=str(tmp_path), display="none")
     read = read_evaluations([tmp_path])
     assert {each.benchmark for each in read.evaluations} == {"", "felm"}
     assert read.notes[0] == f"{tmp_path}: left out, not a log: 2 (answers.jsonl, passages.parquet)"
-    felm = read_evaluations([tmp_path], "felm")
+    felm = read_evaluations([tmp_path], FELM)
     assert [each.benchmark for each in felm.evaluations] == ["felm"]
     assert felm.notes[0].startswith(f"{tmp_path}: left out, not a log of felm: 3 (")
     assert logs[0].name in felm.notes[0]
     with pytest.raises(InputError, match="has no log of expertqa"):
-        read_evaluations([tmp_path], "expertqa")
+        read_evaluations([tmp_path], EXPERTQA)
 
 
 def test_unmatched_and_contradicting_questions(logs: list[Path], tmp_path: Path) -> None:
@@ -228,7 +234,7 @@ def test_details_of_lighteval(tmp_path: Path) -> None:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         paths.append(path)
     compared = document("compare", *paths, "--scores", "em")
-    assert compared["config"] == "mod|0" and compared["comparisons"][0]["pairs"][0]["wins"] == 5
+    assert compared["comparisons"][0]["config"] == "mod|0" and compared["comparisons"][0]["pairs"][0]["wins"] == 5
     assert [each["system"] for each in compared["comparisons"][0]["systems"]] == ["m1", "m2"]
 
 
@@ -249,7 +255,7 @@ def test_instances_of_every_eval_ever(tmp_path: Path) -> None:
         paths.append(path)
     compared = document("compare", *paths)
     assert [each["metric"] for each in compared["comparisons"]] == ["em", "f1"]
-    assert compared["comparisons"][0]["pairs"][0]["first"] == "m1"
+    assert compared["comparisons"][0]["pairs"][0]["first"] == "org/m1"
 
 
 def test_the_smallest_detectable_difference() -> None:
@@ -272,7 +278,9 @@ def test_values_of_logs(value: Any, number: float | None) -> None:
 
 @pytest.mark.quick
 def test_logs_are_compared_by_group(tmp_path: Path) -> None:
-    """The fields of lm-evaluation-harness's documents are groupings; the second log lacks the field."""
+    """The fields of lm-evaluation-harness's documents are groupings; the second log lacks the
+    field.
+    """
     files = []
     for name in ("first", "second"):
         rows = []
@@ -288,9 +296,25 @@ def test_logs_are_compared_by_group(tmp_path: Path) -> None:
         files.append(folder / "samples_sums_2026-01-01T00-00-00.000000.jsonl")
         files[-1].write_text("".join(json.dumps(row) + "\n" for row in rows))
     whole, *groups = document("compare", *files, "--by", "kind")["comparisons"]
-    assert "group" not in whole and [each["group"] for each in groups] == ["even", "odd"]
+    assert whole["group"] is None and [each["group"] for each in groups] == ["even", "odd"]
     for each, own in zip(groups, ({0.0, 0.5}, {1.0, 0.5}), strict=True):
         (pair,) = each["pairs"]
         assert pair["n"] == N // 2 and {system["mean"] for system in each["systems"]} == own
     with pytest.raises(InputError, match="the questions have no grouping 'type'; allowed: kind"):
         run("compare", *files, "--by", "type")
+
+
+def test_samples_of_the_harness_are_known_and_read_once(tmp_path: Path) -> None:
+    sample = {"doc_id": 0, "doc": {"id": "a"}, "filtered_resps": ["x"]}
+    path = tmp_path / "samples.jsonl"
+    for text in (f"{json.dumps(sample)}\n{json.dumps(sample | {'doc_id': 1})}\n", json.dumps([sample, sample])):
+        path.write_text(text)
+        rows = lm_eval_rows(path)
+        assert rows and len(rows) == 2
+        assert rows[0].fields == sample
+    path.write_text(json.dumps(sample) + "\n{broken\n")
+    with pytest.raises(DataError, match=r"samples.jsonl, line 2: not JSON"):
+        lm_eval_rows(path)
+    for text in ("", "{broken filtered_resps\n", '{"id": "a", "answer": "\\"filtered_resps\\""}\n', "[1]"):
+        path.write_text(text)
+        assert lm_eval_rows(path) is None

@@ -1,4 +1,6 @@
-"""Logs of other tasks whose scorers leave out the answer or the value: status and scores are those of the harness."""
+"""Logs of other tasks whose scorers leave out the answer or the value: status and scores are those
+of the harness.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ def test_undefined_values_are_counted_in_text(tmp_path: Path) -> None:
     sentence = f"left out of graded: 5 of {N} records have no value"
     assert sentence in run("score", some) and sentence not in run("score", whole)
     assert sentence in run("compare", some, whole)
-    from qabench.report.analysis import sections_of
+    from qabench.report.section import sections_of
     from qabench.report.view import problems_of
 
     assert sentence in str(problems_of(sections_of([read(some), read(whole)])[0]))

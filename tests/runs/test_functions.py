@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from openai_server import OpenAIServer
 from typer.testing import CliRunner, Result
 
 import qabench
-from qabench.answers import loads, text_of
 from qabench.cli import app
+from qabench.data.answers import loads, text_of
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import ANSWERED, FAILED, MISSING
-from qabench.runs.functions import name_with_digest
+from qabench.runs.functions import _append, name_with_digest
 from qabench.runs.log import read_run
 
 SOLVERS = """
@@ -173,7 +174,8 @@ def test_functions_with_the_same_source_have_different_digests() -> None:
     agent = Agent("one")
     assert name_with_digest(agent.answer) == names[-2]
     agent.answer("?", {})
-    assert name_with_digest(agent.answer) == names[-2]  # what a function counts does not make it another function
+    # what a function counts does not make it another function
+    assert name_with_digest(agent.answer) == names[-2]
 
 
 def test_a_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
@@ -229,18 +231,87 @@ def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(tmp_path: Path, capsys: 
         qabench.run("fanoutqa", answer)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("reply", [{"anser": "42"}, {"answer": {1, 2}}, {}, object()])
-def test_a_bad_answer_ends_the_run_and_is_not_kept(reply: Any, tmp_path: Path) -> None:
-    path, asked = tmp_path / "answers.jsonl", []
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ({"anser": "42"}, "InputError: the function's answer is {'anser': '42'}; allowed: a string, or a dict"),
+        ({"answer": {1, 2}}, "allowed: a string, or a dict"),
+        ({}, "allowed: a string, or a dict"),
+        (b"42", "InputError: the function's answer is b'42'; allowed: a string, or a dict"),
+        (object(), "allowed: a string, or a dict"),
+        (float("nan"), "InputError: the function's answer is nan; allowed: a string, or a dict"),
+        (Unprintable(), "RuntimeError: no repr"),
+    ],
+)
+def test_a_bad_answer_is_one_failed_question(reply: Any, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    asked: list[str] = []
 
     def answer(question: str, row: Any) -> Any:
         asked.append(question)
-        return "42" if len(asked) == 1 else reply
+        return reply if len(asked) == 2 else "42"
 
-    message = r"the function's answer to the question \w+ is .*; allowed: a string, or a dict"
-    with pytest.raises(InputError, match=message):
-        qabench.run("fanoutqa", "sample", answer, output=path, concurrency=1)
-    assert len(asked) == 2 and [json.loads(line)["answer"] for line in path.read_text().splitlines()] == ["42"]
+    evaluation = qabench.run("fanoutqa", "sample", answer, output=path, concurrency=1, limit=4)
+    assert [record.status for record in evaluation.records] == [ANSWERED, FAILED, ANSWERED, ANSWERED]
+    assert reason in str(evaluation.records[1].problem)
+    assert ["answer" in json.loads(line) for line in path.read_text().splitlines()] == [True, False, True, True]
+
+
+@pytest.mark.quick
+def test_an_answer_is_scored_as_it_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    replies: list[Any] = []
+    for _ in range(2):  # the second run reads the file
+        evaluation = qabench.run(
+            "fanoutqa", "sample", lambda question, row: {"answer": ("Mars", 1998), "n": {1: 2}}, output=path, limit=2
+        )
+        replies.append([(record.answer, record.scores) for record in evaluation.records])
+    assert replies[0] == replies[1]
+
+
+@pytest.mark.quick
+def test_no_part_of_an_answer_stays_on_a_full_disk(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    _append(path, {"id": "1"})
+    resource = pytest.importorskip("resource", reason="limits of POSIX")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40, limits[1]))
+        with pytest.raises(QabenchError, match="repeat the call to continue"):
+            _append(path, {"id": "2", "answer": "x" * 100})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    _append(path, {"id": "3"})
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["1", "3"]
+
+
+@pytest.mark.quick
+def test_answers_in_flight_are_written_when_the_run_ends_early(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    all_started = threading.Barrier(3)
+    started: list[str] = []
+
+    def answer(question: str, row: Any) -> str:
+        started.append(question)
+        if len(started) <= 3:
+            all_started.wait()
+        else:
+            time.sleep(0.5)  # the main thread gets the signal before all questions are answered
+        if question == started[0]:
+            signal.raise_signal(signal.SIGINT)
+        return "42"
+
+    evaluation = qabench.run("fanoutqa", "sample", answer, output=path, concurrency=3)
+    assert evaluation.status == "cancelled" and len(started) < 8
+    assert len(path.read_text().splitlines()) == len(started) == evaluation.counts()[ANSWERED]
 
 
 @pytest.mark.quick
@@ -283,11 +354,12 @@ def test_a_run_with_a_solver_is_resumed_with_the_same_file(solvers: Path) -> Non
     run("felm", "--config", "sample", "--limit", "2", *option)
     (log,) = Path("logs").glob("*.eval")
     assert [record.status for record in read_run(log).records] == [ANSWERED, FAILED]
-    assert "--solver solvers.py@fails_once" in str(run("--resume", str(log)).exception)
     source = solvers.read_text()
     solvers.write_text(source + "\n")
-    assert isinstance(run("--resume", str(log), *option).exception, InputError)
+    for repeated in ([], option):
+        error = run("--resume", str(log), *repeated).exception
+        assert isinstance(error, InputError) and "was run with the solver fails_once-" in str(error)
     solvers.write_text(source)
-    assert run("--resume", str(log), *option).exit_code == 0
+    assert run("--resume", str(log)).exit_code == 0
     newest = max(Path("logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
     assert [record.status for record in read_run(newest).records] == [ANSWERED] * 2

@@ -1,4 +1,6 @@
-"""Every check of a log is needed: an attack on a log is noticed, and is not noticed if its check always agrees."""
+"""Every check of a log is needed: an attack on a log is noticed, and is not noticed if its check
+always agrees.
+"""
 
 import inspect
 import zipfile
@@ -8,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_tasks import expertqa
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelOutput
 from scripted_model import edited, run
 
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
-from qabench.runs import asked, facts, log, running, trust
-from qabench.runs.plain import open_archive
+from qabench.runs import archive, asked, facts, inspect_logs, log, rescoring, running, trust
+from qabench.runs.archive import open_archive
 
 pytestmark = pytest.mark.quick
 
@@ -160,7 +162,7 @@ def another_lemmatizer(logs: Logs) -> list[str]:
 
 
 def conditions(logs: Logs) -> list[str]:
-    content = log.whole_log(logs.paths["fanoutqa"])
+    content = inspect_logs.whole_log(logs.paths["fanoutqa"])
     return called(trust.check_conditions, content, FANOUTQA, {"prompt": "official-1"}, "log")
 
 
@@ -170,8 +172,22 @@ def kept(logs: Logs) -> list[str]:
     return [f"kept {len(content.samples)}"]
 
 
+def stopped(edit: Callable[[EvalLog], object]) -> Callable[[EvalLog], None]:
+    """Return an edit that also says that the run did not end: of a complete one, nothing is asked."""
+
+    def edit_both(content: EvalLog) -> None:
+        edit(content)
+        content.status = "error"
+
+    return edit_both
+
+
 def resumed(logs: Logs, edit: Callable[[EvalLog], object], **options: Any) -> list[str]:
-    return called(trust.checked_log, logs.edited(edit), MODEL, **options)
+    return called(trust.checked_log, logs.edited(stopped(edit)), MODEL, **options)
+
+
+def unlikely_id(content: EvalLog) -> None:
+    content.eval.task_id = "*"
 
 
 def with_solver_file(logs: Logs) -> list[str]:
@@ -190,13 +206,14 @@ def first(value: Any, *_: Any, **__: Any) -> Any:
 
 
 Attack = Callable[[Logs], list[str]]
-# A function, a mutant of it that always agrees, what an edited log then still says, and what it must say.
+# A function, a mutant of it that always agrees, what an edited log then still says, and what it
+# must say.
 CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
-    "log._check_task": (
-        log,
-        "_check_task",
+    "log.check_is_own": (
+        inspect_logs,
+        "check_is_own",
         agree,
-        lambda logs: called(log.read_header, logs.edited(no_task)),
+        lambda logs: called(inspect_logs.read_header, logs.edited(no_task)),
         "its metadata has no config",
     ),
     "log.check_archive": (
@@ -206,9 +223,9 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: read(copied(logs, "header.json", bytes)),
         "two files have the same name",
     ),
-    "log._answered_copies": (
-        log,
-        "_answered_copies",
+    "log.answered_copies": (
+        archive,
+        "answered_copies",
         lambda name, contents: list(contents),
         lambda logs: read(copied(logs, "samples/", lambda content: content.replace(b"Mars", b"Moon"))),
         "with different answers",
@@ -228,14 +245,14 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         "scores in the log that differ",
     ),
     "log._is_by_same_model": (
-        log,
+        rescoring,
         "_is_by_same_model",
         lambda *_: True,
         lambda logs: read(logs.edited(lambda content: sign(content, "|qabench:", "|judge:other|qabench:"))),
         "as recorded in the log",
     ),
     "log._labeled": (
-        log,
+        rescoring,
         "_labeled",
         lambda *_: {},
         lambda logs: read(logs.edited(lambda content: sign(content, "labels:none", "labels:evil"), "expertqa")),
@@ -248,7 +265,7 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: read(logs.edited(lambda content: sign_first(content, "prompt:qabench-", "prompt:official-"))),
         "prompt: differs between the answers",
     ),
-    "log._signed": (log, "_signed", first, another_lemmatizer, "signed again"),
+    "log._signed": (rescoring, "_signed", first, another_lemmatizer, "signed again"),
     "log.with_facts": (
         log,
         "with_facts",
@@ -355,7 +372,21 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: resumed(logs, lambda content: setattr(content.eval, "model", "openai/evil")),
         "the model openai/evil, not scripted/model",
     ),
+    "trust._check_repeated": (
+        trust,
+        "_check_repeated",
+        agree,
+        lambda logs: resumed(logs, lambda content: setattr(content.eval, "model", "openai/evil")),
+        "the model openai/evil, not scripted/model",
+    ),
     "trust._is_empty": (trust, "_is_empty", lambda sample: False, kept, "kept 1"),
+    "trust.is_complete": (
+        trust,
+        "is_complete",
+        lambda log: True,
+        lambda logs: resumed(logs, unlikely_id),
+        "has the task id '*'",
+    ),
     "trust.check_conditions": (trust, "check_conditions", agree, conditions, "answers were asked with the prompt"),
     "trust.signed_values": (
         trust,
@@ -390,7 +421,9 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         "check_task",
         agree,
         lambda logs: called(
-            running.resume, logs.edited(lambda content: setattr(content.eval.dataset, "samples", 9)), MODEL
+            running.resume,
+            logs.edited(stopped(lambda content: setattr(content.eval.dataset, "samples", 9))),
+            MODEL,
         ),
         "has 2 of 9 questions",
     ),

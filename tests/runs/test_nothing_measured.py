@@ -1,18 +1,17 @@
-"""Errors are failed questions, and nothing measured is no score: in all benchmarks' runs and in Inspect's own log."""
+"""Errors are failed questions, and nothing measured is no score: in all benchmarks' runs and in
+Inspect's own log.
+"""
 
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_tasks import expertqa, fanoutqa_closed_book, fastbook_rag, felm
 from inspect_ai import eval as inspect_eval
 from openai_server import Fault, OpenAIServer
 from scripted_model import run, text
 
-from qabench.benchmarks.expertqa.tasks import expertqa
-from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
-from qabench.benchmarks.fastbook.tasks import fastbook_rag
-from qabench.benchmarks.felm.tasks import felm
 from qabench.runs.log import read_run
 
 TASKS: dict[str, Any] = {

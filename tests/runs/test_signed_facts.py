@@ -1,4 +1,6 @@
-"""A run's signatures say what happened: every field of Inspect's log is signed, or does not matter for a reason."""
+"""A run's signatures say what happened: every field of Inspect's log is signed, or does not matter
+for a reason.
+"""
 
 import json
 import re
@@ -15,11 +17,11 @@ from inspect_ai.solver import SolverSpec, generate, system_message
 from scripted_model import SCRIPTS, edited
 
 import qabench
+from qabench.adapters.inspect_ai import facts
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import parse
 from qabench.runs.log import read_run
-from qabench.tasks import facts
 
 TASKS = {"fanoutqa_closed_book": {"prompt": "qabench", "lemmatizer": "simplemma"}, "fastbook_rag": {}}
 TASKS |= {"expertqa": {"prompt": "qabench"}, "felm": {"prompt": "qabench"}}
@@ -38,7 +40,8 @@ OPTIONS: dict[str, Any] = {
     **{"extra_headers": {"X-Team": "secret"}, "extra_body": {"x": 1}},
 }
 ARGUMENTS = {"dtype": "float16", "chat_template": "/home/secret/x.jinja", "never_seen": "secret"}
-SYSTEM = {"revision": "main", "model_path": "/home/secret/weights"}  # signed, and any value is official
+# signed, and any value is official
+SYSTEM = {"revision": "main", "model_path": "/home/secret/weights"}
 HARMLESS = {"device": "cuda:1", "tensor-parallel-size": 2, "max_connections": 9, "timeout": 60, "api_key": "secret"}
 CONTRADICTIONS = {
     "setting": "its metadata has the setting 'open-book', its run 'closed-book'",
@@ -70,7 +73,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_field_of_inspect_is_decided(name: str) -> None:
     kind = GenerateConfig if name == "GenerateConfig" else getattr(inspect_ai.log, name)
     title, table = facts.TABLES[name]
-    assert set(kind.model_fields) <= set(table), f"decide in qabench.tasks.facts how these are signed: {title}"
+    assert set(kind.model_fields) <= set(table), (
+        f"decide in adapters/inspect_ai/facts.json how these are signed: {title}"
+    )
     assert all(len(reason) > 10 for _, reason in table.values())
 
 
@@ -102,7 +107,8 @@ def test_limits_and_options_are_signed(plain: Path, tmp_path: Path) -> None:
     for group, line in after.signatures.items():
         assert set(parse(line)[1]) - set(parse(before.signatures[group])[1]) == names and "secret" not in line
     added = said(after) - said(before)
-    assert len(added) == len(OPTIONS) - 1 + len(ARGUMENTS)  # the seed has no effect at temperature 0
+    # the seed has no effect at temperature 0
+    assert len(added) == len(OPTIONS) - 1 + len(ARGUMENTS)
     assert not any("seed" in sentence or "revision" in sentence for sentence in added)
 
 

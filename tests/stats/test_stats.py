@@ -1,4 +1,5 @@
-"""Intervals and corrections against other implementations and published examples, and their coverage.
+"""Intervals and corrections against other implementations and published examples, and their
+coverage.
 
 Published examples are only numbers, each with its source.
 """
@@ -20,6 +21,10 @@ from qabench.benchmarks.felm.formulas import balanced_accuracy, f1_of_counts
 from qabench.errors import InputError
 from qabench.evaluation.score_spec import Pass
 from qabench.stats import adjust, distributions, mean_interval, paired_test, resampling, score_interval
+from qabench.stats.differences import FEWEST_DIFFERING, inverted_test
+from qabench.stats.intervals import score_bounds
+from qabench.stats.paired import TESTS
+from qabench.stats.units import mean, scores, scores_without_one, table
 
 SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)
 
@@ -61,11 +66,14 @@ def test_the_published_exact_intervals(successes: int, n: int, bounds: tuple[flo
 
 
 def test_the_published_standard_errors_of_a_mean() -> None:
-    """Efron and Tibshirani 1993, mouse data: 86.86 and 56.22, with infinitely many resamples 23.36 and 13.33."""
+    """Efron and Tibshirani 1993, mouse data: 86.86 and 56.22, with infinitely many resamples 23.36
+    and 13.33.
+    """
     treated = mean_interval([94, 197, 16, 38, 99, 141, 23])
     control = mean_interval([52, 104, 146, 10, 51, 30, 40, 27, 46])
     assert (treated.mean, control.mean) == pytest.approx((86.86, 56.22), abs=0.005)
-    # Theirs divide by the number of mice, the jackknife's by one less: it is a little larger for few.
+    # Theirs divide by the number of mice, the jackknife's by one less: it is a little larger for
+    # few.
     own = treated.standard_error * (6 / 7) ** 0.5, control.standard_error * (8 / 9) ** 0.5
     assert own == pytest.approx((23.36, 13.33), rel=0.002)
 
@@ -109,12 +117,12 @@ def test_exact_intervals_cover_what_they_promise() -> None:
 
 def fractions(rng: np.random.Generator, n: int, p: float) -> Array:
     """Shares of four parts."""
-    return stats.table(rng.binomial(4, p, n) / 4)
+    return table(rng.binomial(4, p, n) / 4)
 
 
 def skewed(rng: np.random.Generator, n: int, p: float) -> Array:
     """Shares of any size, which differ widely."""
-    return stats.table(rng.beta(2 * p, 2 * (1 - p), n))
+    return table(rng.beta(2 * p, 2 * (1 - p), n))
 
 
 def repeated(rng: np.random.Generator, n: int, p: float) -> Array:
@@ -132,7 +140,7 @@ def reliable(rng: np.random.Generator, n: int, p: float) -> Array:
     """pass^2 of four samples of questions of different difficulty."""
     mean = (math.sqrt(1 + 24 * p) - 1) / 4
     right = rng.binomial(4, rng.beta(2 * mean, 2 * (1 - mean), n))
-    return stats.table([Pass(2, all=True)([1] * count + [0] * (4 - count)) for count in right])
+    return table([Pass(2, all=True)([1] * count + [0] * (4 - count)) for count in right])
 
 
 def felm_counts(rng: np.random.Generator, n: int, p: float) -> Array:
@@ -145,14 +153,14 @@ def felm_counts(rng: np.random.Generator, n: int, p: float) -> Array:
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("draw", [fractions, skewed, repeated, reliable, ratios, felm_counts])
 def test_intervals_cover_what_they_promise(draw: Callable[..., Array], n: int) -> None:
-    function = f1_of_counts if draw is felm_counts else stats.mean
+    function = f1_of_counts if draw is felm_counts else mean
     for p in SHARES:
         rng = np.random.default_rng(20)
         covered = printed = 0
         for _ in range(300):
             rows = draw(rng, n, p).astype(np.float64)
-            score = stats.scores(function, rows.sum(axis=0, keepdims=True))[0]
-            low, high = stats.score_bounds(rows, function, score)
+            score = scores(function, rows.sum(axis=0, keepdims=True))[0]
+            low, high = score_bounds(rows, function, score, scores_without_one(function, rows))
             if low is not None and high is not None:
                 printed += 1
                 covered += low <= p <= high
@@ -181,7 +189,7 @@ def test_a_score_that_one_item_makes_undefined_has_no_interval() -> None:
 
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=25),
-    st.sampled_from(stats.TESTS),
+    st.sampled_from(TESTS),
     st.sampled_from([1, 3, 7]),
     st.booleans(),
 )
@@ -245,7 +253,9 @@ Pairs = Callable[[np.random.Generator, int, float, float], tuple[Array, Array]]
 
 
 def check_differences(draw: Pairs, p: float, q: float, n: int, samples: int, lowest: float) -> None:
-    """Intervals of differences are always there, cover what they promise, and are not wider than Student's t."""
+    """Intervals of differences are always there, cover what they promise, and are not wider than
+    Student's t.
+    """
     rng = np.random.default_rng(31)
     function = f1_of_counts if draw is responses else None
     covered = 0
@@ -261,7 +271,7 @@ def check_differences(draw: Pairs, p: float, q: float, n: int, samples: int, low
             margin = distributions.student_quantile(n - 1) * change.std(ddof=1) / n**0.5
             students += 2 * margin
             students_cover += abs(change.mean() - (p - q)) <= margin
-            few += np.count_nonzero(change) < stats.FEWEST_DIFFERING
+            few += np.count_nonzero(change) < FEWEST_DIFFERING
     assert covered >= lowest * samples, (draw.__name__, p, q, n, covered / samples)
     if students_cover >= 0.95 * samples and few < 0.05 * samples:
         assert width <= 1.1 * students, (draw.__name__, p, q, n, width / students)
@@ -290,18 +300,20 @@ def test_coverage_of_differences_at_length(draw: Pairs, p: float, q: float, n: i
 def test_the_inverted_test_excludes_what_the_test_excludes() -> None:
     """The bounds of a mean difference are those between which a shifted test is not significant."""
     first, second = np.random.default_rng(5).beta(2, 3, (2, 11))
-    low, high = stats._inverted_test(*_inverted_input(first, second), True, 10_000, 0)
+    low, high = inverted_test(*_inverted_input(first, second), True, 10_000, 0)
     for shift, is_excluded in ((low - 1e-6, True), (low + 1e-6, False), (high - 1e-6, False), (high + 1e-6, True)):
         assert (paired_test(first - shift, second).p_value < 0.05) == is_excluded, shift
 
 
 def _inverted_input(first: Array, second: Array) -> tuple[Array, Array, Array]:
     moved = resampling.subset_sums(np.column_stack([first - second, np.ones(len(first))]))
-    return stats.table(first), stats.table(second), moved
+    return table(first), table(second), moved
 
 
 def test_the_published_interval_of_paired_proportions() -> None:
-    """Bonett and Price 2012: one disagreement is added in both directions; also with clusters of equal items."""
+    """Bonett and Price 2012: one disagreement is added in both directions; also with clusters of
+    equal items.
+    """
     first, second = [1] * 9 + [0] * 3 + [1] * 18, [0] * 9 + [1] * 3 + [1] * 18
     p, q = 10 / 32, 4 / 32
     margin = 1.959964 * math.sqrt((p + q - (p - q) ** 2) / 32)
@@ -325,11 +337,11 @@ def test_differences_without_variance_have_intervals() -> None:
 
 def test_tests_depend_on_the_seed_not_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.random.default_rng(2).integers(0, 4, (2, 50)).tolist()
-    results = [paired_test(a, b, test=test, resamples=300) for test in stats.TESTS]
-    assert [paired_test(a, b, test=test, resamples=300) for test in stats.TESTS] == results
-    assert [paired_test(a, b, test=test, resamples=300, seed=1) for test in stats.TESTS] != results
+    results = [paired_test(a, b, test=test, resamples=300) for test in TESTS]
+    assert [paired_test(a, b, test=test, resamples=300) for test in TESTS] == results
+    assert [paired_test(a, b, test=test, resamples=300, seed=1) for test in TESTS] != results
     monkeypatch.setattr(resampling, "CELLS_AT_ONCE", 130)
-    assert [paired_test(a, b, test=test, resamples=300) for test in stats.TESTS] == results
+    assert [paired_test(a, b, test=test, resamples=300) for test in TESTS] == results
 
 
 def test_memory_is_bounded() -> None:
@@ -358,7 +370,9 @@ PUBLISHED = [
 
 
 def test_the_published_corrections() -> None:
-    """Benjamini and Hochberg 1995, section 4: theirs finds four of fifteen, bounding any false finding three."""
+    """Benjamini and Hochberg 1995, section 4: theirs finds four of fifteen, bounding any false
+    finding three.
+    """
     assert sum(p <= 0.05 for p in adjust(PUBLISHED, "bh")) == 4
     assert sum(p <= 0.05 for p in adjust(PUBLISHED, "holm")) == 3
     assert adjust(PUBLISHED, "none") == PUBLISHED and adjust([], "holm") == adjust([], "bh") == []
@@ -400,7 +414,9 @@ def test_bad_input(call: Any, message: str) -> None:
 
 
 def test_the_published_randomization_test() -> None:
-    """Fisher, The Design of Experiments, 1935, section 21, on Darwin's maize: 1726 of the 32,768 ways."""
+    """Fisher, The Design of Experiments, 1935, section 21, on Darwin's maize: 1726 of the 32,768
+    ways.
+    """
     differences = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
     exact = paired_test(differences, [0] * 15, resamples=32_768)
     assert exact.p_value == 1726 / 32_768
@@ -409,8 +425,9 @@ def test_the_published_randomization_test() -> None:
 
 def test_p_values_count_the_observed_sample() -> None:
     ones, zeros = [1] * 60, [0] * 60
-    # Of 99 random swaps of 60 equal differences, none reaches the observed one; of equal systems, every swap does.
-    for test in stats.TESTS:
+    # Of 99 random swaps of 60 equal differences, none reaches the observed one; of equal systems,
+    # every swap does.
+    for test in TESTS:
         assert paired_test(ones, zeros, test=test, resamples=99).p_value == 1 / 100
     zigzag = [1, 0] * 30
     assert paired_test(zigzag, zigzag[::-1], resamples=99).p_value == 100 / 100
@@ -425,7 +442,8 @@ def test_randomization_equals_scipys(items: int) -> None:
     def difference(x: Any, y: Any, axis: int) -> Any:
         return f1(*np.moveaxis(both[x].sum(-2), -1, 0)) - f1(*np.moveaxis(both[y].sum(-2), -1, 0))
 
-    names = np.arange(2 * items).reshape(2, items)  # scipy swaps names of rows, as it knows no rows of several numbers
+    # scipy swaps names of rows, as it knows no rows of several numbers
+    names = np.arange(2 * items).reshape(2, items)
     x, y = np.random.default_rng(8).normal(0.1, 0.3, (2, items))
     options = {"permutation_type": "samples", "rng": 3}
     of_means = scipy_stats.permutation_test((x, y), lambda x, y, axis: (x - y).mean(axis), **options)
@@ -437,7 +455,7 @@ def test_randomization_equals_scipys(items: int) -> None:
 
 def test_p_values_are_uniform_when_nothing_differs() -> None:
     rng = np.random.default_rng(4)
-    for test in stats.TESTS:
+    for test in TESTS:
         pairs = [(rng.random(60), rng.random(60)) for _ in range(300)]
         p = [paired_test(a, b, test=test, resamples=400).p_value for a, b in pairs]
         assert 0.02 < np.mean(np.array(p) < 0.05) < 0.1 and 0.4 < np.mean(np.array(p) < 0.5) < 0.6
@@ -445,7 +463,7 @@ def test_p_values_are_uniform_when_nothing_differs() -> None:
 
 def test_randomization_keeps_its_level_on_few_questions() -> None:
     rng = np.random.default_rng(9)
-    wrong = dict.fromkeys(stats.TESTS, 0)
+    wrong = dict.fromkeys(TESTS, 0)
     for _ in range(400):
         a, b = rng.random((2, 8)) ** 3
         for test in wrong:
@@ -506,7 +524,8 @@ def test_a_score_that_no_single_row_has_is_a_fraction() -> None:
     verdicts = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 1])
     right = truths == verdicts
     rows = np.stack([truths * right, (1 - truths) * right, (1 - truths) * ~right, truths * ~right], axis=1)
-    low, high = stats.score_bounds(rows.astype(float), balanced_accuracy, 19 / 24)
+    left_out = scores_without_one(balanced_accuracy, rows.astype(float))
+    low, high = score_bounds(rows.astype(float), balanced_accuracy, 19 / 24, left_out)
     assert low is not None and high is not None and 0 < low < 19 / 24 < high <= 1
 
 
@@ -572,7 +591,7 @@ def test_numbers_of_resamples_and_seeds(options: dict[str, Any], message: str, t
 def test_systems_that_are_not_aligned() -> None:
     with pytest.raises(InputError, match="paired scores must be aligned: 2 and 3 values"):
         paired_test([1, 0], [1, 0, 1])
-    with pytest.raises(InputError, match="paired items have 2 and 3 statistics; allowed: equally many"):
+    with pytest.raises(InputError, match="paired items have 2 and 3 statistics; allowed: the same number"):
         paired_test([[1, 1]] * 2, [[1, 1, 1]] * 2, function=lambda a, b: a / b)
 
 

@@ -1,6 +1,7 @@
 """Seeded synthetic answers to real questions: many ways of being right or wrong.
 
-Used by the parity tests and ``performance/``; each style is a function from (question, rng) to a string.
+Used by the parity tests and ``performance/``; each style is a function from (question, rng) to a
+string.
 """
 
 import random
@@ -110,7 +111,9 @@ STYLES: tuple[Style, ...] = (exact, prose, dropped, inflected, numbers, damaged,
 
 
 def answers(questions: Sequence[dict[str, Any]], style: Callable[..., str], seed: int = 0) -> list[str]:
-    """One answer per question in the style; sometimes that of another question, or with it appended."""
+    """One answer per question in the style; sometimes that of another question, or with it
+    appended.
+    """
     out = []
     for i, question in enumerate(questions):
         rng = random.Random(f"{seed}/{style.__name__}/{i}")

@@ -32,7 +32,8 @@ ARGUMENTS = [
 def chromium() -> Iterator[Browser]:
     """A browser that can reach only this machine. Skips the test without Chromium or playwright.
 
-    Playwright runs an event loop in this thread while the browser is open: use it for one module at most.
+    Playwright runs an event loop in this thread while the browser is open: use it for one module at
+    most.
     """
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
@@ -54,8 +55,8 @@ def chromium() -> Iterator[Browser]:
 def watched_page(browser: Browser, **options: Any) -> Iterator[Page]:
     """A new page with an empty profile.
 
-    At the end, unless the test has already failed, it fails on console errors, exceptions in scripts and
-    requests to other machines.
+    At the end, unless the test has already failed, it fails on console errors, exceptions in
+    scripts and requests to other machines.
 
     Args:
         browser: of ``chromium``.

@@ -1,4 +1,6 @@
-"""A real OpenAI-compatible server on loopback: ``transformers serve``, with a tiny model made here unless given one."""
+"""A real OpenAI-compatible server on loopback: ``transformers serve``, with a tiny model made here
+unless given one.
+"""
 
 import os
 import shutil
@@ -20,7 +22,9 @@ HOW = "install torch and transformers[serving], here or elsewhere; set QABENCH_T
 
 
 def program() -> Path:
-    """Return the program ``transformers``: that of QABENCH_TRANSFORMERS, of this environment, or on the PATH."""
+    """Return the program ``transformers``: that of QABENCH_TRANSFORMERS, of this environment, or on
+    the PATH.
+    """
     beside = shutil.which("transformers", path=Path(sys.executable).parent)
     program = os.environ.get("QABENCH_TRANSFORMERS") or beside or shutil.which("transformers")
     if not program:

@@ -1,4 +1,6 @@
-"""Runs code blocks of the documentation: Python blocks in one session, commands in a shell, a scripted model."""
+"""Runs code blocks of the documentation: Python blocks in one session, commands in a shell, a
+scripted model.
+"""
 
 import os
 import re
@@ -25,9 +27,8 @@ def scripted_model() -> Iterator[str]:
 
 
 def script_of(text: str) -> str:
-    """The blocks as one Python program; for shell blocks, only the lines that call qabench (CI does the setup).
-
-    Before each block the program prints ``MARK``.
+    """The blocks as one Python program; for shell blocks, only the lines that call qabench (CI does
+    the setup). Before each block the program prints ``MARK``.
     """
     parts = ["import subprocess"]
     for language, code in BLOCK.findall(text):

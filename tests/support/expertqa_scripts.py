@@ -1,4 +1,6 @@
-"""The scripts of ExpertQA's authors, executed from a mirror with stand-ins for the packages that they import."""
+"""The scripts of ExpertQA's authors, executed from a mirror with stand-ins for the packages that
+they import.
+"""
 
 import ast
 import contextlib
@@ -19,7 +21,9 @@ OWN = {"data_utils", "load_lm", "load_open_ai_model"}  # modules of the authors
 
 
 class StandIn(types.ModuleType):
-    """A stand-in for a module, and for everything in it: a call returns its first argument, or else the stand-in."""
+    """A stand-in for a module, and for everything in it: a call returns its first argument, or else
+    the stand-in.
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -49,7 +53,9 @@ def annotated_rows(mirror: Path) -> list[dict[str, Any]]:
 
 
 def _imported(folder: Path) -> set[str]:
-    """The names of the packages and modules that the scripts in a folder import, and that are replaced."""
+    """The names of the packages and modules that the scripts in a folder import, and that are
+    replaced.
+    """
     names: set[str] = set()
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -64,7 +70,9 @@ def _imported(folder: Path) -> set[str]:
 def executed(
     mirror: Path, name: str, modules: Mapping[str, types.ModuleType] | None = None, main: str = "oracle"
 ) -> dict[str, Any]:
-    """The globals of a script after its execution, with ``__name__`` as given, and these stand-ins for modules."""
+    """The globals of a script after its execution, with ``__name__`` as given, and these stand-ins
+    for modules.
+    """
     path = script(mirror, name)
     space: dict[str, Any] = {"__name__": main, "__file__": str(path)}
     stand_ins = {imported: module(imported) for imported in _imported(path.parent)} | dict(modules or {})
@@ -104,7 +112,9 @@ class Splitter:
         self.prompt = script(mirror, "prompts/claims_prompt.txt")
 
     def answers(self, examples: Sequence[dict[str, Any]], file: str = "r1.jsonl") -> list[Any]:
-        """The answers of examples {"question", "answers": {system: answer}} after the script's main."""
+        """The answers of examples {"question", "answers": {system: answer}} after the script's
+        main.
+        """
         self.flags.__dict__.update(
             {"input_file": file, "output_file": "", "granularity": "sentence", "limit": None}
             | {"prompt_config": str(self.prompt), "split_model_name": "model"}
@@ -118,7 +128,9 @@ class Splitter:
 
 
 def punctuation_splitter(text: str) -> list[str]:
-    """A stand-in for NLTK's sentence tokenizer, whose data may be absent: sentences end at . ! or ? before a space."""
+    """A stand-in for NLTK's sentence tokenizer, whose data may be absent: sentences end at . ! or ?
+    before a space.
+    """
     return [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part]
 
 
@@ -138,7 +150,9 @@ def pass_attention_mask(network: Any, tokenizer: Any) -> None:
 def labeled(
     mirror: Path, folder: Path, claims: Sequence[tuple[str, Any]], file: Path, *, patched: bool = True
 ) -> list[str]:
-    """Return the labels of autoais.py, which writes to a file, for (claim, evidence) with the model in a folder."""
+    """Return the labels of autoais.py, which writes to a file, for (claim, evidence) with the model
+    in a folder.
+    """
     import torch
     from transformers import AutoTokenizer, T5ForConditionalGeneration
 

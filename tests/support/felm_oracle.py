@@ -1,4 +1,5 @@
-"""FELM's official script, ``eval/eval.py`` of the mirror, as an oracle for its messages and its scores.
+"""FELM's official script, ``eval/eval.py`` of the mirror, as an oracle for its messages and its
+scores.
 
 The script imports clients and models that are replaced by stand-ins; its code runs unchanged.
 """
@@ -18,7 +19,7 @@ from unittest import mock
 
 from expertqa_scripts import module
 
-from qabench.loading_scripts.felm.parse import FIELDS, TEXT_FOR_LIST
+from qabench.loading_scripts.felm.parse import DOMAIN_WITHOUT_LISTS, FIELDS
 
 Call = dict[str, Any]
 """A call to a model: "messages" or "prompt", "temperature" and "max_tokens"."""
@@ -30,7 +31,7 @@ def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
     source = {key: row[key] for key in FIELDS}
     if row["response"] is None:
         source["response"] = math.nan
-    if row["domain"] == TEXT_FOR_LIST:
+    if row["domain"] == DOMAIN_WITHOUT_LISTS:
         source |= {"type": "", "ref": ""}
     if not row["ref"]:
         source["ref_contents"] = ""

@@ -1,8 +1,9 @@
 """A Hub on loopback with the API that huggingface_hub, datasets and evaluate use, over real HTTP.
 
-Repositories of models, datasets and Spaces with commits, tags and pull requests; uploads as commits and by the LFS
-protocol; downloads with ranges; card validation. All of it is in memory. Every request is recorded, and
-rules make chosen ones fail. Not here: Xet (``used_here`` turns it off), gated repositories, closed pull requests.
+Repositories of models, datasets and Spaces with commits, tags and pull requests; uploads as commits
+and by the LFS protocol; downloads with ranges; card validation. All of it is in memory. Every
+request is recorded, and rules make chosen ones fail. Not here: Xet (``used_here`` turns it off),
+gated repositories, closed pull requests.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler
@@ -32,6 +33,8 @@ TOKEN = "hf_of_the_tester"
 MAIN = "refs/heads/main"
 DATE = "2026-01-31T00:00:00.000Z"
 # The file in new repositories that says which files go to large file storage, abbreviated.
+# Of the list of frameworks that the Hub accepts in ``eval.yaml``. qabench is not in it yet.
+FRAMEWORKS = ("inspect-ai", "mteb", "math-arena", "nemo-evaluator")
 GIT_ATTRIBUTES = "".join(f"*.{end} filter=lfs diff=lfs merge=lfs -text\n" for end in ("parquet", "arrow", "npy", "zip"))
 
 
@@ -72,7 +75,8 @@ class Repo:
     sdk: str | None = None
     refs: dict[str, str] = field(default_factory=dict)
     commits: dict[str, Commit] = field(default_factory=dict)
-    pull_requests: list[str] = field(default_factory=list)  # titles; open until main has their commit
+    # titles; open until main has their commit
+    pull_requests: list[str] = field(default_factory=list)
     authors: list[str] = field(default_factory=list)
 
     @property
@@ -150,10 +154,10 @@ class Refusal(Exception):
 class Fault:
     """Which requests fail, and how.
 
-    The ``nth`` request whose "METHOD /path" the pattern ``match`` is in, and the ``times - 1`` after it, fail.
-    ``status`` with ``headers`` and ``body`` replace the right answer. ``drop_request_after``: the connection breaks
-    after so many bytes of the request's content. ``endless``: an answer that never ends, "silence", "slow headers",
-    "slow" or "large".
+    The ``nth`` request whose "METHOD /path" the pattern ``match`` is in, and the ``times - 1``
+    after it, fail. ``status`` with ``headers`` and ``body`` replace the right answer.
+    ``drop_request_after``: the connection breaks after so many bytes of the request's content.
+    ``endless``: an answer that never ends, "silence", "slow headers", "slow" or "large".
     """
 
     match: str
@@ -173,13 +177,16 @@ class Fault:
 
 
 class Hub(Loopback):
-    """A Hub at ``url``, running while the context is open. Its user "tester" may write to ``organizations``."""
+    """A Hub at ``url``, running while the context is open. Its user "tester" may write to
+    ``organizations``.
+    """
 
     protocol = "HTTP/1.1"
 
     def __init__(self, organizations: tuple[str, ...] = ("qabench",)) -> None:
         super().__init__()
         self.organizations = organizations
+        self.frameworks = set(FRAMEWORKS)
         self.repos: dict[tuple[str, str], Repo] = {}
         self.contents: dict[str, bytes] = {}  # by git object id, or SHA-256 of a large file
         self.faults: list[Fault] = []
@@ -189,12 +196,16 @@ class Hub(Loopback):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment of a client in a separate process; its requests elsewhere end up in ``outside``."""
+        """Return the environment of a client in a separate process; its requests elsewhere end up
+        in ``outside``.
+        """
         proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), self.url)
         return {"HF_ENDPOINT": self.url, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **proxies}
 
     def used_here(self, patch: pytest.MonkeyPatch) -> None:
-        """Make it the Hub of huggingface_hub in this process, which the tests' settings keep offline."""
+        """Make it the Hub of huggingface_hub in this process, which the tests' settings keep
+        offline.
+        """
         from huggingface_hub import constants
 
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -239,7 +250,8 @@ class Hub(Loopback):
                     return function(self, request, **groups)
                 except Refusal as refusal:
                     return refusal.response
-                except Exception as error:  # 400, because clients would try again and again after 500
+                # 400, because clients would try again and again after 500
+                except Exception as error:
                     traceback.print_exc()
                     return Refusal(400, f"The test Hub itself failed: {type(error).__name__}: {error}").response
         return Refusal(404, f"The test Hub does not know {request.method} {request.path}").response
@@ -383,7 +395,9 @@ def tag(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Respon
 
 @route("POST", "/api/<repo>/preupload/<revision>")
 def preupload(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Response:
-    """Say how to upload each file, and the digest of the current one, so that clients skip equal files."""
+    """Say how to upload each file, and the digest of the current one, so that clients skip equal
+    files.
+    """
     files = hub.writable(kind, id, request.user).commit(revision).tree
     attributes = hub.contents[files[".gitattributes"].oid].decode() if ".gitattributes" in files else ""
     patterns = [line.split()[0] for line in attributes.splitlines() if "filter=lfs" in line]
@@ -433,6 +447,10 @@ def commit(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Res
                 files[value["path"]] = Blob(hub.regular(pointer.encode()).oid, size, sha256)
             else:  # "deletedFile"
                 del files[value["path"]]
+        if kind == "datasets" and "eval.yaml" in files:
+            content = yaml.safe_load(hub.contents[files["eval.yaml"].etag])
+            if content["evaluation_framework"] not in hub.frameworks:
+                raise Refusal(400, f"Invalid eval.yaml: evaluation_framework must be one of {sorted(hub.frameworks)}")
         title = header["value"]["summary"]
         if "create_pr" in request.query:
             repo.pull_requests.append(title)
@@ -458,6 +476,54 @@ def discussions(hub: Hub, request: Request, kind: str, id: str) -> Response:
             row |= {"repo": {"name": id, "type": kind.removesuffix("s")}, "author": {"name": author}}
             rows.append(row | {"createdAt": DATE})
     return Response.of({"count": len(rows), "start": 0, "discussions": rows})
+
+
+@route("GET", "/api/datasets/(?P<id>[^/]+/[^/]+)/leaderboard")
+def leaderboard(hub: Hub, request: Request, id: str) -> Response:
+    """Return the entries of all models for the tasks in the dataset's ``eval.yaml``, ranked by task.
+
+    Those of open pull requests are shown, too.
+    """
+    files = hub.repo("datasets", id).tip.tree
+    if "eval.yaml" not in files:
+        raise Refusal(404, "This dataset has no leaderboard", "EntryNotFound")
+    entries: dict[str, list[dict[str, Any]]] = {}
+    for task in yaml.safe_load(hub.contents[files["eval.yaml"].etag])["tasks"]:
+        entries[task["id"]] = []
+    for repo in list(hub.repos.values()):
+        if repo.kind == "model":
+            for row in _eval_results(hub, repo, id):
+                if row["task"] in entries:
+                    entries[row["task"]].append(row)
+    ranked = []
+    for rows in entries.values():
+        rows.sort(key=lambda row: -row["value"])
+        ranked += [row | {"rank": rank} for rank, row in enumerate(rows, start=1)]
+    return Response.of(ranked)
+
+
+def _eval_results(hub: Hub, repo: Repo, dataset: str) -> Iterator[dict[str, Any]]:
+    """Yield a model's results on a dataset: those of main, and those of open pull requests."""
+    author = {"name": repo.id.split("/")[0], "type": "user", "fullname": "", "avatarUrl": ""}
+    merged = {commit.id for commit in repo.history()}
+    revisions: dict[str, int | None] = {MAIN: None}
+    for number in range(1, len(repo.pull_requests) + 1):
+        if repo.refs[f"refs/pr/{number}"] not in merged:
+            revisions[f"refs/pr/{number}"] = number
+    shown = set()
+    for revision, pull_request in revisions.items():
+        for path, blob in repo.commit(revision).tree.items():
+            if not fnmatch(path, ".eval_results/*.yaml"):
+                continue
+            for row in yaml.safe_load(hub.contents[blob.etag]):
+                key = (row["dataset"]["task_id"], row["value"])
+                if row["dataset"]["id"] == dataset and key not in shown:
+                    shown.add(key)
+                    yield {
+                        "modelId": repo.id, "task": row["dataset"]["task_id"], "value": row["value"],
+                        "filename": path, "verified": False, "source": row.get("source"), "author": author,
+                        "pullRequest": pull_request, "notes": row.get("notes"),
+                    }  # fmt: skip
 
 
 @route("GET", "/<git>/resolve/<revision>/(?P<path>.+)")

@@ -8,7 +8,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-Bytes = Iterator[bytes | float]  # what is sent, and the pauses in between; a negative pause resets the connection
+# what is sent, and the pauses in between; a negative pause resets the connection
+Bytes = Iterator[bytes | float]
 RESET = -1.0
 
 
@@ -60,7 +61,9 @@ class _Server(ThreadingHTTPServer):
 
 
 class RawServer:
-    """Answers each connection with the bytes that ``script(request)`` yields. Counts what clients took."""
+    """Answers each connection with the bytes that ``script(request)`` yields. Counts what clients
+    took.
+    """
 
     def __init__(self, script: Callable[[bytes], Bytes]) -> None:
         self.script, self.taken, self.requests = script, 0, 0

@@ -1,7 +1,7 @@
 """A real MediaWiki on loopback with a small wiki, for the integration tests.
 
-Debian's package has the program and PHP the web server; the wiki's database and settings are the test's. The pages come
-in as a dump, which is how revisions get dates of the past.
+Debian's package has the program and PHP the web server; the wiki's database and settings are the
+test's. The pages come in as a dump, which is how revisions get dates of the past.
 """
 
 import os
@@ -20,7 +20,8 @@ from xml.sax.saxutils import escape, quoteattr
 PROGRAM = Path("/usr/share/mediawiki")
 PACKAGES = "mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl"
 SECONDS_TO_START = 60
-Page = tuple[str, list[tuple[str, str]]]  # a title and its revisions as (time, wikitext), the oldest first
+# a title and its revisions as (time, wikitext), the oldest first
+Page = tuple[str, list[tuple[str, str]]]
 # Background jobs of requests are off, and errors are shown.
 SETTINGS = """
 $wgShowExceptionDetails = true;
@@ -43,7 +44,9 @@ def why_not() -> str | None:
 
 @dataclass
 class MediaWikiServer:
-    """Installs a wiki in ``folder``, fills it with ``pages`` and serves its ``api.php`` while the context is open."""
+    """Installs a wiki in ``folder``, fills it with ``pages`` and serves its ``api.php`` while the
+    context is open.
+    """
 
     folder: Path
     pages: list[Page]

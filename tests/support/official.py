@@ -1,7 +1,7 @@
 """The official scorer, the package ``fanoutqa`` from PyPI, as an oracle.
 
-Its module of scores imports BLEURT and an LLM client, which are not compared here and cannot be installed
-everywhere: they are replaced by stand-ins, so that the compared code runs unchanged.
+Its module of scores imports BLEURT and an LLM client, which are not compared here and cannot be
+installed everywhere: they are replaced by stand-ins, so that the compared code runs unchanged.
 """
 
 import functools
@@ -48,5 +48,7 @@ def _remembering(spacy_model: str) -> Any:
 
 
 def remember_normal_forms(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the official scorer normalize each distinct text once per process, which takes minutes instead of hours."""
+    """Makes the official scorer normalize each distinct text once per process, which takes minutes
+    instead of hours.
+    """
     monkeypatch.setattr(official(spacy_model).eval.string, "normalize", _remembering(spacy_model))

@@ -1,4 +1,6 @@
-"""Answer Component MRR@k and Recall@k as fastbook-benchmark computes them, repairing both strings of each pair."""
+"""Answer Component MRR@k and Recall@k as fastbook-benchmark computes them, repairing both strings
+of each pair.
+"""
 
 import functools
 from typing import Any

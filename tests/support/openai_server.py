@@ -18,9 +18,10 @@ from loopback import Loopback
 class Fault:
     """A fault in the response to one call.
 
-    ``status``, ``headers``, ``body``: that answer (a dict as JSON). ``delay``: seconds before it. ``hold``: no answer
-    before this event is set. ``drop``: the connection breaks before a byte. ``truncate``: it breaks after so many bytes
-    of the body. ``drip``: seconds between the bytes of the body. ``times``: how often the body is sent.
+    ``status``, ``headers``, ``body``: that answer (a dict as JSON). ``delay``: seconds before it.
+    ``hold``: no answer before this event is set. ``drop``: the connection breaks before a byte.
+    ``truncate``: it breaks after so many bytes of the body. ``drip``: seconds between the bytes of
+    the body. ``times``: how often the body is sent.
     """
 
     status: int = 200
@@ -50,7 +51,8 @@ class Seen:
 
 
 class OpenAIServer(Loopback):
-    """Answers calls with ``reply(body)``, the text of the message; ``fault(number, body)`` may say otherwise.
+    """Answers calls with ``reply(body)``, the text of the message; ``fault(number, body)`` may say
+    otherwise.
 
     Calls are numbered from 0. ``max_in_flight`` is the most that were open at once.
     """

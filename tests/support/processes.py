@@ -8,7 +8,9 @@ from pathlib import Path
 
 
 def qabench(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command, which must end with this exit code and without a traceback; an empty variable is removed."""
+    """Run a command, which must end with this exit code and without a traceback; an empty variable
+    is removed.
+    """
     env = {**os.environ, "COLUMNS": "200", **environment}
     env = {name: value for name, value in env.items() if environment.get(name) != ""}
     command = [sys.executable, "-P", "-m", "qabench", *map(str, arguments)]

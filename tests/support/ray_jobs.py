@@ -14,7 +14,9 @@ SECONDS = 300
 
 
 def doubling_killed_once(marks: Path) -> Callable[[list[dict[str, Any]]], dict[str, list[int]]]:
-    """Return a function from rows to columns; its process is killed once, at the row with the number 7."""
+    """Return a function from rows to columns; its process is killed once, at the row with the
+    number 7.
+    """
     return partial(_double, marks)
 
 
@@ -27,9 +29,8 @@ def _double(marks: Path, rows: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 
 def on_a_node_that_is_lost(mark: Path, head: str) -> Callable[[int], tuple[int, str]]:
-    """Return a function from a number to (number, node), which kills the node that is not the head at its first call.
-
-    On the head it waits until then.
+    """Return a function from a number to (number, node), which kills the node that is not the head
+    at its first call. On the head it waits until then.
     """
     return partial(_node_of, mark, head)
 
@@ -40,7 +41,8 @@ def _node_of(mark: Path, head: str, number: int) -> tuple[int, str]:
     node = ray.get_runtime_context().get_node_id()
     if node != head:
         mark.touch()
-        os.kill(os.getppid(), signal.SIGKILL)  # the raylet, without which Ray considers the node lost
+        # the raylet, without which Ray considers the node lost
+        os.kill(os.getppid(), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
     deadline = time.monotonic() + SECONDS
     while not mark.exists() and time.monotonic() < deadline:

@@ -10,8 +10,8 @@ from typing import Any
 from answer_styles import STYLES, answers
 
 from qabench import evaluate_predictions, load_dataset
-from qabench.answers import loads
 from qabench.benchmarks import benchmark as benchmark_of
+from qabench.data.answers import loads
 from qabench.evaluation import ANSWERED, FAILED, Evaluation, Message, Record
 from qabench.loading_scripts.expertqa.parse import question_id
 
@@ -29,7 +29,9 @@ def run_of(benchmark: str, config: str, setting: str, model: str, records: Seque
 
 
 def sample_run(benchmark: str, setting: str, predictions: Sequence[Any], model: str, **options: Any) -> Evaluation:
-    """Return a run with the scores of predictions for the sample, and with conversations, tokens and times."""
+    """Return a run with the scores of predictions for the sample, and with conversations, tokens
+    and times.
+    """
     scored = evaluate_predictions(benchmark, "sample", predictions, **options)
     records = []
     for record in scored.records:
@@ -44,7 +46,9 @@ def sample_run(benchmark: str, setting: str, predictions: Sequence[Any], model: 
 
 
 def fanoutqa_run(model: str, skill: float, seed: int) -> Evaluation:
-    """Return a run with correct answers with probability ``skill``, else in a wrong style; some are missing."""
+    """Return a run with correct answers with probability ``skill``, else in a wrong style; some are
+    missing.
+    """
     rows = load_dataset("fanoutqa", "sample", split="validation")
     plain = [{"question": row["question"], "answer": loads(row["answer"])} for row in rows]
     by_style = [answers(plain, style, seed) for style in STYLES]
@@ -83,7 +87,9 @@ def expertqa_run() -> Evaluation:
 
 
 def fastbook_run() -> Evaluation:
-    """Return a run that retrieves the first context of each component of the answer, after another passage."""
+    """Return a run that retrieves the first context of each component of the answer, after another
+    passage.
+    """
     predictions = []
     for row in load_dataset("fastbook", "sample", split="test"):
         contexts = [component["context"][0] for component in row["answer_context"] if component["context"]]

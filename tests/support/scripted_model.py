@@ -18,11 +18,12 @@ SCRIPTS: dict[str, Script] = {}
 
 
 def scripted(script: Script | Mapping[str, Reply] | Iterable[Reply], name: str = "model") -> Model:
-    """The model ``scripted/NAME``, which ``eval``, ``eval_retry`` and the command line in this process find by name.
+    """The model ``scripted/NAME``, which ``eval``, ``eval_retry`` and the command line in this
+    process find by name.
 
     Args:
-        script: a function; a mapping from a part of the prompt to a reply (the first that fits); or the replies in
-            order. An exception as a reply is raised.
+        script: a function; a mapping from a part of the prompt to a reply (the first that fits); or
+            the replies in order. An exception as a reply is raised.
     """
     SCRIPTS[name] = _function(script)
     return get_model(f"scripted/{name}", memoize=False)

@@ -36,7 +36,8 @@ def api_error(code: str, **headers: str) -> Fault:
 
 
 class ScriptedWiki(Loopback):
-    """Serves ``pages`` (title -> (page id, revision id, HTML)); each request takes the next of ``faults``, if any.
+    """Serves ``pages`` (title -> (page id, revision id, HTML)); each request takes the next of
+    ``faults``, if any.
 
     ``busiest`` is the most requests that were under way at once.
     """

@@ -1,8 +1,10 @@
-"""A loopback server that answers as OpenSearch and Elasticsearch document it, for the tests of their clients.
+"""A loopback server that answers as OpenSearch and Elasticsearch document it, for the tests of
+their clients.
 
-Fields, status codes and errors follow https://docs.opensearch.org and https://www.elastic.co/docs/api (root, count,
-field capabilities, search). Nothing here was recorded from a real server. Scores are Lucene's BM25 with k1 1.2 and
-b 0.75, the engines' defaults, over lower-case words.
+Fields, status codes and errors follow https://docs.opensearch.org and
+https://www.elastic.co/docs/api (root, count, field capabilities, search). Nothing here was recorded
+from a real server. Scores are Lucene's BM25 with k1 1.2 and b 0.75, the engines' defaults, over
+lower-case words.
 """
 
 import base64
@@ -22,7 +24,8 @@ Reply = tuple[int, Any]
 
 
 class SearchServer(Loopback):
-    """One index, "passages", of documents {"_id", fields...}; ``status`` makes every answer an error.
+    """One index, "passages", of documents {"_id", fields...}; ``status`` makes every answer an
+    error.
 
     Attributes:
         url: the address.

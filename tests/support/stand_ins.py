@@ -1,4 +1,6 @@
-"""Stand-ins for the models of metrics, whose weights are gigabytes; tests of ``neural`` use networks."""
+"""Stand-ins for the models of metrics, whose weights are gigabytes; tests of ``neural`` use
+networks.
+"""
 
 from collections.abc import Sequence
 from typing import Self

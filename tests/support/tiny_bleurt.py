@@ -25,14 +25,16 @@ def write_tiny_bleurt(folder: Path) -> Any:
 
     write_vocabulary(folder)
     config: dict[str, Any] = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config |= {"intermediate_size": 64, "initializer_range": 0.3}  # far enough from 0 that scores differ
+    # far enough from 0 that scores differ
+    config |= {"intermediate_size": 64, "initializer_range": 0.3}
     torch.manual_seed(0)
     network = RemBertForSequenceClassification(RemBertConfig(**config, input_embedding_size=16, num_labels=1)).eval()
     renamed = {
         name.replace("embedding_hidden_mapping_in", "embedding_projection").replace("rembert", "bleurt"): weights
         for name, weights in network.state_dict().items()
     }
-    renamed["bleurt.embeddings.position_ids"] = torch.arange(512).expand((1, -1))  # as in the conversion
+    # as in the conversion
+    renamed["bleurt.embeddings.position_ids"] = torch.arange(512).expand((1, -1))
     torch.save(renamed, folder / "pytorch_model.bin")
     described = config | {"embedding_size": 16, "model_type": "bleurt", "position_embedding_type": "absolute"}
     described |= {"architectures": ["BleurtForSequenceClassification"], "id2label": {"0": "LABEL_0"}}

@@ -91,7 +91,8 @@ def _decoder(tokenizer: Any) -> dict[str, Any]:
     sizes = {"vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 2048}
     sizes |= dict.fromkeys(("num_hidden_layers", "num_attention_heads", "num_key_value_heads"), 2)
     tokens = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
-    return sizes | tokens | {"initializer_range": 0.2}  # or LoRA could not move the logits of so small a model
+    # or LoRA could not move the logits of so small a model
+    return sizes | tokens | {"initializer_range": 0.2}
 
 
 def _save(kind: Any, config: Any, folder: Path, seed: int = 0) -> None:

@@ -1,4 +1,6 @@
-"""A T5 of two layers with random weights that replies "1" to half of the given prompts, and "0" to the rest."""
+"""A T5 of two layers with random weights that replies "1" to half of the given prompts, and "0" to
+the rest.
+"""
 
 import re
 from collections import Counter
@@ -11,7 +13,9 @@ PATTERN = r"\S{1,3}"
 
 
 def save_tiny_t5(folder: Path, prompts: Sequence[str], pieces: int = 400) -> Path:
-    """Writes model and tokenizer. The vocabulary is the most frequent strings of at most 3 characters."""
+    """Writes model and tokenizer. The vocabulary is the most frequent strings of at most 3
+    characters.
+    """
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -44,8 +48,8 @@ def _tokenizer(prompts: Sequence[str], pieces: int) -> Any:
 def _output_layer(network: Any, tokenizer: Any, prompts: Sequence[str]) -> Any:
     """Rows for "1", "0" and the end; the other tokens have the logit 0.
 
-    The verdict is the side of the median, along the direction in which the decoder's first states vary most. The end
-    wins at the second position only.
+    The verdict is the side of the median, along the direction in which the decoder's first states
+    vary most. The end wins at the second position only.
     """
     import torch
 

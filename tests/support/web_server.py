@@ -1,4 +1,6 @@
-"""A loopback web server for tests of web evidence: pages, robots.txt, and a search API like SearXNG's."""
+"""A loopback web server for tests of web evidence: pages, robots.txt, and a search API like
+SearXNG's.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,7 +16,9 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass
 class Reply:
-    """A response; ``parts`` are sent one by one, and a callable among them is called first, such as Event.wait."""
+    """A response; ``parts`` are sent one by one, and a callable among them is called first, such as
+    Event.wait.
+    """
 
     body: bytes = b""
     status: int = 200
@@ -34,7 +38,8 @@ def page(title: str, *paragraphs: str) -> Reply:
 
 
 class WebServer(Loopback):
-    """Serves ``pages`` (path -> reply) and /search, whose results are ``found`` (query -> paths or URLs).
+    """Serves ``pages`` (path -> reply) and /search, whose results are ``found`` (query -> paths or
+    URLs).
 
     ``posted`` (body -> reply) answers every POST; by default, as the page of its path.
 
@@ -46,7 +51,8 @@ class WebServer(Loopback):
         super().__init__()
         self.pages: dict[str, Reply] = {}
         self.found: Callable[[str], list[str]] = lambda query: []
-        self.failing: Callable[[str], bool] = lambda query: False  # a search for it has the status 403
+        # a search for it has the status 403
+        self.failing: Callable[[str], bool] = lambda query: False
         self.engines: list[Any] = []
         self.posted: Callable[[str], Reply] | None = None
         self.requests: list[tuple[str, dict[str, str]]] = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from expertqa_scripts import annotated_rows
 
-from qabench.text.tokenizer import LONGEST_RUN, LinearTokenizer, with_linear_tokenizer
+from qabench.text.tokenizer import MAX_RUN, LinearTokenizer, with_linear_tokenizer
 
 spacy = pytest.importorskip("spacy")
 PIECES = [*"\"'([{$€#*_-–—.,;:!?%&/=+<>@…»“”’´`~^|°²½", "..", "...", "…", "''", "'s", "’S", "n't", "km", "US$", "hPa"]
@@ -63,11 +63,11 @@ def test_long_runs_have_the_same_tokens(own: Any, linear: LinearTokenizer, unit:
 
 
 def test_a_longer_run_is_cut_and_keeps_its_text(own: Any, linear: LinearTokenizer) -> None:
-    text = f"See  {'a' * LONGEST_RUN * 3} and {'b(' * LONGEST_RUN}\n{'c' * (LONGEST_RUN - 1)}-d end "
+    text = f"See  {'a' * MAX_RUN * 3} and {'b(' * MAX_RUN}\n{'c' * (MAX_RUN - 1)}-d end "
     doc = linear(text)
     assert doc.text == text
     words = [token.text for token in doc if token.text[0] in "acd-"]
-    assert words == ["a" * LONGEST_RUN * 3, "and", "c" * (LONGEST_RUN - 1) + "-", "d"]
+    assert words == ["a" * MAX_RUN * 3, "and", "c" * (MAX_RUN - 1) + "-", "d"]
 
 
 def test_the_work_is_linear(linear: LinearTokenizer) -> None:

@@ -1,4 +1,4 @@
-"""The scores of any benchmark for the rows of a dataset of any size. See ``qabench.scale.jobs``."""
+"""The scores of any benchmark for the rows of a dataset of any size. See ``qabench.cluster.jobs``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 
 from qabench.benchmarks import benchmark
+from qabench.cluster.jobs import Columns, Rows, map_parts
+from qabench.data.containers import items_of, json_columns, read_column
 from qabench.errors import QabenchError, unknown_name
 from qabench.evaluation.score_spec import CUTOFF
 from qabench.evaluation.scoring import Item, outcomes_of
-from qabench.scale.jobs import Columns, Rows, map_parts
+from qabench.loading_scripts import dataset_table
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -31,12 +33,14 @@ def score_dataset(
     options: Options | None = None,
     **job_options: Any,
 ) -> list[Path]:
-    """Write what the scores of each prediction are computed from as columns of Parquet files, such as "acc.loose".
+    """Score rows of a dataset, and write the columns of the scores to Parquet files.
+
+    A score is computed from these columns, such as "acc.loose", of all predictions.
 
     Args:
         rows: the benchmark's rows (or only the columns that its scores need, such as ``answer``),
             with one more column for the predictions, null for unanswered questions.
-        output: see ``qabench.scale.jobs.map_parts``.
+        output: see ``qabench.cluster.jobs.map_parts``.
         name: the benchmark.
         groups: scores and groups of scores. By default, the benchmark's default groups.
         prediction: the column of the predictions: of the first of ``Benchmark.prediction_fields``,
@@ -46,7 +50,8 @@ def score_dataset(
             a network are formed in each part.
 
     Raises:
-        InputError: an unknown column, score or option, or the folder has the results of another job.
+        InputError: an unknown column, score or option, a text that the dataset has as JSON and
+            these rows do not, or the folder has the results of another job.
     """
     if prediction not in rows.column_names:
         raise unknown_name("the dataset has no column", prediction, rows.column_names)
@@ -54,33 +59,51 @@ def score_dataset(
     chosen = scored.selected_groups(groups) or scored.default_groups
     arguments = scored.checked_options(options or {})
     signatures = scored.scorer(chosen, **arguments).signatures((), {"benchmark": name})
-    load = partial(_load, name, chosen, prediction, arguments, signatures)
+    is_json = prediction in json_columns(rows)
+    load = partial(_load, name, chosen, prediction, is_json, arguments, signatures)
     job = {"job": "score", "benchmark": name, "prediction": prediction, "signatures": signatures}
     return map_parts(rows, output, load, job, **job_options)
 
 
 def _load(
-    name: str, groups: Sequence[str], prediction: str, options: Options, signatures: Options
+    name: str,
+    groups: Sequence[str],
+    prediction: str,
+    is_json: bool,
+    options: Options,
+    signatures: Options,
 ) -> Callable[[Rows], Columns]:
     scored = benchmark(name)
     scorer = scored.scorer(groups, **options)
     if (own := scorer.signatures((), {"benchmark": name})) != signatures:
         raise QabenchError(f"a machine of the cluster scores with {own}, not {signatures}")
-    # Every part has the same columns, also if none of its rows has some score.
-    declared = [name for spec in scored.scores if spec.group in signatures for name in spec.needs]
+    # Every part has the same columns, even if none of its rows has a score.
+    declared: dict[str, None] = {}
+    for spec in scored.scores:
+        if spec.group in signatures:
+            declared |= dict.fromkeys(name for name in spec.needs if not name.endswith(CUTOFF))
+    written = dataset_table(name).json_columns
 
     def scores(rows: Rows) -> Columns:
-        predictions = [row[prediction] for row in rows]
-        items = [
-            Item(row, None if value is None else {scored.prediction_fields[0]: value})
-            for row, value in zip(rows, predictions, strict=True)
-        ]
-        outcomes = [outcome.scores for outcome in outcomes_of(scorer, items, name)]
-        computed = [column for each in outcomes for column in each]
-        names = [column for column in declared if not column.endswith(CUTOFF)] + computed
-        return {
-            column: pyarrow.array([each.get(column) for each in outcomes], pyarrow.float64())
-            for column in dict.fromkeys(names)
-        }
+        # The scorer reads these columns as JSON. Plain text, such as "10.50", would be a number.
+        for column in written:
+            if rows and column in rows[0]:
+                read_column([row[column] for row in rows], column)
+        predictions = items_of([row[prediction] for row in rows], prediction)
+        if is_json:
+            predictions = read_column(predictions, prediction)
+        items = []
+        for row, value in zip(rows, predictions, strict=True):
+            fields = None if value is None else {scored.prediction_fields[0]: value}
+            items.append(Item(row, fields))
+        outcomes = outcomes_of(scorer, items, name)
+        names = dict(declared)
+        for outcome in outcomes:
+            names |= dict.fromkeys(outcome.scores)
+        columns = {}
+        for column in names:
+            values = [outcome.scores.get(column) for outcome in outcomes]
+            columns[column] = pyarrow.array(values, pyarrow.float64())
+        return columns
 
     return scores

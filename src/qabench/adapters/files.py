@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from qabench.adapters.identity import identified
 from qabench.benchmarks.base import Benchmark
-from qabench.data.predictions import NO_PREDICTION, SYSTEM, Prediction, Predictions, by_system, some
+from qabench.data.joining import NO_PREDICTION, SYSTEM, UNUSABLE, UNUSABLE_PREDICTIONS, by_system
+from qabench.data.predictions import Prediction, Predictions
 from qabench.data.rows import without_none
-from qabench.errors import InputError
+from qabench.errors import InputError, some
 from qabench.evaluation import MISSING, Evaluation, Message, Record
 from qabench.evaluation.matching import as_samples
 from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import present
-from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Questions, Scorer, outcomes_of
+from qabench.evaluation.scoring import (
+    Item,
+    Outcome,
+    Progress,
+    Question,
+    Questions,
+    Scorer,
+    outcomes_of,
+)
 from qabench.evaluation.signature import asked_field, with_fields
 
 
@@ -30,9 +40,7 @@ def evaluate(
     progress: Progress | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Score a file of predictions.
-
-    See ``qabench.evaluate_predictions``, which checks the arguments.
+    """Score a file of predictions. ``qabench.evaluate_predictions`` checks the arguments.
 
     A question without a prediction is an item without fields, which the benchmark's scorer scores
     as its authors do.
@@ -55,51 +63,50 @@ def evaluate_systems(
     progress: Progress | None = None,
     **options: Any,
 ) -> list[Evaluation]:
-    """Score each system in a file of predictions by itself, with all its samples.
+    """Score each system in a file of predictions separately, with all its samples.
 
-    See ``evaluate`` for the arguments, and ``by_system`` for what is a system and a sample. A system
-    without a prediction for these questions is left out, which is a problem of the others. A
-    prediction with the text of another question than its id has is an error (see ``identified``).
+    See ``evaluate`` for the arguments, and ``by_system`` for how systems and samples are told
+    apart. A system without a prediction for these questions is left out, and named as a problem of
+    the others. A prediction whose question has another text than the question with its id is an
+    error (see ``identified``).
     """
     loaded, options = _load(benchmark, config, questions, predictions, options)
     predictions, notes = identified(benchmark, loaded, predictions, questions)
-    evaluations = _evaluated_systems(benchmark, loaded, predictions, groups, progress, options)
-    return [replace(each, notes=[*notes, *each.notes]) for each in evaluations]
-
-
-def _evaluated_systems(
-    benchmark: Benchmark,
-    loaded: Questions,
-    predictions: Predictions,
-    groups: Sequence[str] | None,
-    progress: Progress | None,
-    options: Mapping[str, Any],
-) -> list[Evaluation]:
     systems = by_system(predictions, all_are_samples=loaded.are_lines)
-    if len(systems) == 1 and all(len(samples) == 1 for samples in systems.values()):
-        return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
     ids = {question.id for question in loaded.rows}
     evaluations, left_out = [], []
     for system, samples in systems.items():
-        known: list[Predictions] = []
-        unknown: list[Prediction] = []  # of samples without a known question
-        for part in samples:
-            if any(row.id in ids for row in part.rows):
-                known.append(part)
+        usable: list[Predictions] = []
+        # Rows of samples that have none of these questions.
+        stray_rows: list[Prediction] = []
+        for sample in samples:
+            if any(row.id in ids for row in sample.rows):
+                usable.append(sample)
             else:
-                unknown += part.rows
-        if not known:
+                stray_rows += sample.rows
+        if not usable:
             left_out.append(system or predictions.system)
             continue
-        known[0] = replace(known[0], rows=[*known[0].rows, *unknown])
-        scored = [_evaluate(benchmark, loaded, part, groups, progress, options) for part in known]
+        # They are reported with the unknown ids of the first sample.
+        usable[0] = replace(usable[0], rows=[*usable[0].rows, *stray_rows])
+        scored = []
+        for sample in usable:
+            scored.append(_evaluate(benchmark, loaded, sample, groups, progress, options))
         evaluations.append(_named(scored, predictions, system, len(systems) > 1))
-    if not evaluations:  # raises an error that says so
-        return [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
+    if not evaluations:
+        # No prediction belongs to a question, and this raises the error that says so.
+        evaluations = [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
+    problems = []
     if left_out:
-        problem = f"systems without a prediction for these questions: {len(left_out)} ({some(left_out)})"
-        evaluations = [replace(each, problems=[*each.problems, problem]) for each in evaluations]
-    return evaluations
+        problems.append(
+            f"systems without a prediction for these questions: {len(left_out)} ({some(left_out)})"
+        )
+    completed = []
+    for evaluation in evaluations:
+        all_notes = [*notes, *evaluation.notes]
+        all_problems = [*evaluation.problems, *problems]
+        completed.append(replace(evaluation, notes=all_notes, problems=all_problems))
+    return completed
 
 
 def _named(
@@ -107,12 +114,17 @@ def _named(
 ) -> Evaluation:
     """Return the evaluations of a system's samples as one, with the name of the system."""
     name = system or predictions.system
-    path = f"{predictions.path} ({name})" if is_one_of_several else predictions.path
-    named = {SYSTEM: name} if is_one_of_several else {}
-    arguments = {**samples[0].arguments, **named}
+    path = predictions.path
+    arguments = dict(samples[0].arguments)
+    if is_one_of_several:
+        path = f"{predictions.path} ({name})"
+        arguments[SYSTEM] = name
     if len(samples) == 1:
         return replace(samples[0], model=name, path=path, arguments=arguments)
-    numbered = [replace(each, path=f"sample {number}") for number, each in enumerate(samples, start=1)]
+    numbered = []
+    for number, sample in enumerate(samples, start=1):
+        # ``as_samples`` refuses equal paths, which would be a file that was given twice.
+        numbered.append(replace(sample, path=f"sample {number}"))
     return replace(as_samples(numbered), model=name, path=path, arguments=arguments)
 
 
@@ -124,9 +136,11 @@ def _load(
     options: Mapping[str, Any],
 ) -> tuple[Questions, dict[str, Any]]:
     """Return the questions, and the options that are not of loading them."""
-    names = {option.name for option in benchmark.options if option.method == "load"}
-    loading = {name: options.get(name) for name in names}
-    scoring = {name: value for name, value in options.items() if name not in names}
+    scoring = dict(options)
+    loading = {}
+    for option in benchmark.options:
+        if option.method == "load":
+            loading[option.name] = scoring.pop(option.name, None)
     return benchmark.load_for(predictions, config, questions, **loading), scoring
 
 
@@ -139,23 +153,35 @@ def _evaluate(
     options: Mapping[str, Any],
 ) -> Evaluation:
     computed = groups or benchmark.groups_of(loaded, predictions)
+    # The join decides which questions count, and in which order. The last digit of a mean depends on it.
     joined = benchmark.join(loaded, predictions, computed, options)
     scorer = benchmark.scorer(computed, **options)
     by_id = {question.id: question for question in loaded.rows}
     rows = [by_id[id] for id in joined.ids]
-    items = [
-        Item(question.row, prediction.fields if prediction else None)
-        for question, prediction in zip(rows, joined.rows, strict=True)
-    ]
+    items = []
+    for question, prediction in zip(rows, joined.rows, strict=True):
+        fields = prediction.fields if prediction else None
+        items.append(Item(question.row, fields))
     outcomes = outcomes_of(scorer, items, benchmark.name, joined.ids, progress)
     signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
     scored = list(zip(rows, joined.rows, outcomes, strict=True))
-    _check_computed(scorer, groups, signatures, predictions.path, _unusable(scored))
-    split = {} if loaded.split is None else {"split": loaded.split}
-    explanations = [outcome.explanation for outcome in outcomes if outcome.explanation]
+    unusable = _unusable(scored)
+    _check_computed(scorer, groups, signatures, predictions.path, unusable)
+    arguments = _arguments(benchmark, options)
+    if loaded.split is not None:
+        arguments["split"] = loaded.split
+    # A dict as an ordered set.
+    columns: dict[str, None] = {}
+    for outcome in outcomes:
+        columns |= dict.fromkeys(outcome.scores)
+    unscored = None
+    if not columns:
+        for outcome in outcomes:
+            unscored = unscored or outcome.explanation or None
     lacking = scorer.needs.keys() - signatures.keys()
-    columns = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
     asked = asked_field(joined.ids)
+    # Scores of some of the questions only are not those of all, so their ids are signed.
+    signed = {group: with_fields(line, asked=asked) for group, line in signatures.items()}
     return Evaluation(
         path=predictions.path,
         task=PREDICTIONS,
@@ -164,17 +190,17 @@ def _evaluate(
         model=predictions.system,
         created=predictions.created,
         status="success",
-        records=[_record(*parts) for parts in scored],
-        signatures={group: with_fields(line, asked=asked) for group, line in signatures.items()},
+        records=list(starmap(_record, scored)),
+        signatures=signed,
         expected=len(scored),
         available=len(loaded.rows),
-        unscored=None if columns else next(iter(explanations), None),
-        arguments=_arguments(benchmark, options) | split,
+        unscored=unscored,
+        arguments=arguments,
         problems=[
             *joined.problems,
             *_without_group(benchmark, computed, scorer),
             *_without_fields(scored),
-            *_unusable(scored),
+            *unusable,
             *absent_scores(benchmark, set(computed) - lacking, columns, scorer.notes),
             *scorer.problems,
         ],
@@ -187,21 +213,26 @@ def _without_group(benchmark: Benchmark, groups: Sequence[str], scorer: Scorer) 
     """Say why default groups are not scored, because no prediction has what they need."""
     if not set(benchmark.default_groups).isdisjoint(groups):
         return []
-    absent = [group for group in benchmark.default_groups if group in scorer.needs]
-    return [f"no scores of {group}: {scorer.needs[group]}" for group in absent if group not in groups]
+    problems = []
+    for group in benchmark.default_groups:
+        if group in scorer.needs:
+            problems.append(f"no scores of {group}: {scorer.needs[group]}")
+    return problems
 
 
 def _without_fields(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
     """Count the answered predictions that have nothing for a group of scores, by group."""
-    predictions: dict[str, list[str]] = {}
+    by_group: dict[str, list[str]] = {}
     for _, prediction, outcome in scored:
         for group, status in outcome.statuses.items():
             if prediction and status == MISSING:
-                predictions.setdefault(group, []).append(str(prediction))
-    return [
-        f"predictions without anything for {group}: {len(each)} ({some(each)})"
-        for group, each in predictions.items()
-    ]
+                by_group.setdefault(group, []).append(str(prediction))
+    problems = []
+    for group, lacking in by_group.items():
+        problems.append(
+            f"predictions without anything for {group}: {len(lacking)} ({some(lacking)})"
+        )
+    return problems
 
 
 def _check_computed(
@@ -213,11 +244,14 @@ def _check_computed(
 ) -> None:
     """Check that the groups that were asked for, or any by default, could be computed.
 
-    The error names the ``unusable`` predictions, which may be the reason.
-
-    Raises InputError.
+    Raises:
+        InputError: they could not. The ``unusable`` predictions, which it names, may be the reason.
     """
-    if absent := [name for name in groups or () if name in scorer.needs and name not in signatures]:
+    absent = []
+    for name in groups or ():
+        if name in scorer.needs and name not in signatures:
+            absent.append(name)
+    if absent:
         reasons = "; ".join([*unusable, scorer.needs[absent[0]]])
         raise InputError(f"{', '.join(absent)} cannot be computed: {reasons}")
     if scorer.needs and not signatures:
@@ -228,24 +262,21 @@ def _check_computed(
 def absent_scores(
     benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str], notes: Sequence[str]
 ) -> list[str]:
-    """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
+    """Say which declared scores of these groups do not follow from a scorer's numbers.
 
-    Partial scores may lack. If there are no numbers at all, the reason is another one. If a whole
-    group lacks, the notes of the scorer can say why, such as a judge without a key.
+    Partial scores may be absent. If there are no numbers at all, another message gives the reason.
+    If a whole group is absent, the scorer's notes can say why, such as a judge without a key.
     """
     returned = list(columns)
     computed = {spec.group for spec in present(benchmark.scores, returned)}
     expected = computed.intersection(groups) if notes else groups
-    # Of scores over readable replies, the unreadable replies are counted and named.
+    # For scores over readable replies, the unreadable replies are counted and named.
     of_readable = {spec.readable for spec in benchmark.scores}
-    names = [
-        spec.name
-        for spec in benchmark.scores
-        if spec.group in expected
-        and not spec.partial
-        and spec.name not in of_readable
-        and not present([spec], returned)
-    ]
+    names = []
+    for spec in benchmark.scores:
+        may_lack = spec.partial or spec.name in of_readable
+        if spec.group in expected and not may_lack and not present([spec], returned):
+            names.append(spec.name)
     if not returned or not names:
         return []
     return [
@@ -255,26 +286,35 @@ def absent_scores(
 
 
 def _arguments(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
-    recorded = [
-        option for option in benchmark.options if option.method == "scorer" and not option.secret
-    ]
-    return without_none({each.name: options.get(each.name, each.default) for each in recorded})
+    arguments = {}
+    for option in benchmark.options:
+        if option.method == "scorer" and not option.secret:
+            arguments[option.name] = options.get(option.name, option.default)
+    return without_none(arguments)
 
 
 def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
     """Count the predictions that cannot be used, with their lines and reasons."""
-    named = [
-        f"{prediction.id} (line {prediction.line}): {outcome.problem}"
-        for _, prediction, outcome in scored
-        if prediction and not outcome.usable
-    ]
-    return [f"unusable predictions: {len(named)} ({some(named)})"] if named else []
+    named = []
+    for _, prediction, outcome in scored:
+        if prediction and not outcome.usable:
+            named.append(f"{prediction.id} (line {prediction.line}): {outcome.problem}")
+    if not named:
+        return []
+    return [f"{UNUSABLE_PREDICTIONS}: {len(named)} ({some(named)})"]
 
 
 def _record(question: Question, prediction: Prediction | None, outcome: Outcome) -> Record:
-    texts: Sequence[str] = [] if outcome.answer is None else [outcome.answer]
+    texts: Sequence[str] = ()
     if outcome.texts is not None:
         texts = outcome.texts
+    elif outcome.answer is not None:
+        texts = [outcome.answer]
+    status, problem = outcome.status, outcome.problem
+    if prediction is None:
+        status, problem = MISSING, NO_PREDICTION
+    elif not outcome.usable:
+        problem = f"{UNUSABLE}: {problem}"
     return Record(
         id=question.id,
         epoch=1,
@@ -282,8 +322,8 @@ def _record(question: Question, prediction: Prediction | None, outcome: Outcome)
         reference=question.reference,
         messages=[Message("assistant", text) for text in texts],
         answer=outcome.answer,
-        status=outcome.status if prediction else MISSING,
-        problem=outcome.problem if prediction else NO_PREDICTION,
+        status=status,
+        problem=problem,
         scores=outcome.scores,
         groups=question.groups,
         detail=outcome.detail,

@@ -1,4 +1,4 @@
-"""Which question a prediction of a file answers: by its id, and by the question's text where both sides have it."""
+"""Which question a prediction of a file answers: by its id, and by the question's text."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.data.predictions import Prediction, Predictions, some
+from qabench.data.predictions import Prediction, Predictions
 from qabench.data.sources import available
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, some
 from qabench.evaluation.scoring import Question, Questions
-from qabench.loading_scripts import LEADERBOARD, SHIPPED, dataset_table, source_table
+from qabench.loading_scripts import LEADERBOARD, SHIPPED, dataset_table
 
-TEXT = "question"  # the field of a prediction with the question's text, whatever the dataset calls it
-UNIQUE = "question_id"  # the field with ``Question.unique_id``
+# Fields of a prediction: the question's text, whatever the dataset calls it, and
+# ``Question.unique_id``.
+TEXT = "question"
+UNIQUE = "question_id"
 
 
 def identified(
     benchmark: Benchmark, loaded: Questions, predictions: Predictions, questions: Path | None
 ) -> tuple[Predictions, list[str]]:
-    """Return the predictions with the ids of these questions, and notes about what could not be checked.
+    """Return the predictions with the ids of these questions, and notes about unchecked ones.
 
     Args:
         benchmark: the benchmark.
@@ -32,8 +34,12 @@ def identified(
     Raises:
         InputError: a prediction is for another question than the one with its id.
     """
-    by_id = {question.id: question for question in loaded.rows}
-    by_unique_id = {question.unique_id: question for question in loaded.rows if question.unique_id}
+    by_id: dict[str, Question] = {}
+    by_unique_id: dict[str, Question] = {}
+    for question in loaded.rows:
+        by_id[question.id] = question
+        if question.unique_id:
+            by_unique_id[question.unique_id] = question
     rows: list[Prediction] = []
     different: list[tuple[Prediction, Question]] = []
     unchecked: list[Prediction] = []
@@ -42,9 +48,9 @@ def identified(
             rows.append(replace(row, id=by_unique_id[row.id].id))
             continue
         rows.append(row)
-        question = by_id.get(row.id)
-        if question is None:
+        if row.id not in by_id:
             continue
+        question = by_id[row.id]
         same = _is_same(row, question)
         if same is None and question.unique_id:
             unchecked.append(row)
@@ -62,22 +68,25 @@ def identified(
 
 
 def _is_same(row: Prediction, question: Question) -> bool | None:
-    """Tell whether a prediction's text or unique id is the question's. None if the prediction has neither."""
+    """Tell whether a prediction's unique id or text is the question's, or None if it has neither."""
     unique_id = row.fields.get(UNIQUE)
     if question.unique_id and isinstance(unique_id, str) and unique_id not in ("", row.id):
         return unique_id == question.unique_id
     text = _text_in(row, question)
     if not text:
         return None
-    own = _normalized(question.text)
+    question_text = _normalized(question.text)
     # A prompt contains the question, and a table may have cut it.
-    return own in text or text in own
+    return question_text in text or text in question_text
 
 
 def _text_in(row: Prediction, question: Question) -> str:
     """Return the text of the question in a prediction, or "" if it has none."""
-    columns = [name for name, value in question.row.items() if value == question.text]
-    for name in (TEXT, *columns):
+    names = [TEXT]
+    for name, value in question.row.items():
+        if value == question.text:
+            names.append(name)
+    for name in names:
         value = row.fields.get(name)
         if isinstance(value, str) and value.strip():
             return _normalized(value)
@@ -95,39 +104,59 @@ def _explained(
     different: Sequence[tuple[Prediction, Question]],
     questions: Path | None,
 ) -> str:
-    """Return the text of the error for predictions of other questions, with the part of the dataset that has them."""
+    """Return the text of the error for predictions of other questions, with their config if known."""
     row, question = different[0]
-    given = row.fields.get(TEXT) or row.fields.get(UNIQUE) or _text_in(row, question)
+    text = row.fields.get(TEXT) or row.fields.get(UNIQUE) or _text_in(row, question)
     scored = " ".join(filter(None, (benchmark.name, loaded.config, loaded.split)))
     fix = f"pass the config that they are for, or remove the field if it is not the question of {benchmark.title}"
+    rows = [row for row, _ in different]
     if questions is None:
-        for config, split, part in _parts(benchmark):
-            if (config, split or part.split) == (loaded.config, loaded.split):
+        for config, split, loadable in _loadable_questions(benchmark):
+            if (config, split or loadable.split) == (loaded.config, loaded.split):
                 continue
-            by_id = {each.id: each for each in part.rows}
-            if all(other.id in by_id and _is_same(other, by_id[other.id]) for other, _ in different):
-                place = f"config {config!r}" + (f" and split {split!r}" if split else "")
-                fix = f"they are for the {place}: score them there"
-                break
+            # The predictions belong to a file whose questions have their ids and their texts.
+            if not _are_all_for(rows, loadable):
+                continue
+            dataset = f"config {config!r}"
+            if split:
+                dataset += f" and split {split!r}"
+            fix = f"they are for the {dataset}: score them there"
+            break
     return (
         f"{predictions.path}: {len(different)} predictions are for other questions than {scored} has with their ids "
-        f"({some(row for row, _ in different)}): the first has the question {given!r:.120}, the dataset "
-        f"{question.text!r:.120}; {fix}"
+        f"({some(rows)}): the first has the question {text!r:.120}, the dataset {question.text!r:.120}; {fix}"
     )
 
 
-def _parts(benchmark: Benchmark) -> Iterator[tuple[str, str | None, Questions]]:
-    """Yield config, split and questions of the parts of a dataset whose files are here. Nothing is downloaded."""
-    has_splits = any(option.name == "split" and option.method == "load" for option in benchmark.options)
-    sources = source_table(benchmark.name)
-    for name, config in dataset_table(benchmark.name).configs.items():
+def _are_all_for(rows: Sequence[Prediction], questions: Questions) -> bool:
+    by_id = {question.id: question for question in questions.rows}
+    for row in rows:
+        if row.id not in by_id or not _is_same(row, by_id[row.id]):
+            return False
+    return True
+
+
+def _loadable_questions(benchmark: Benchmark) -> Iterator[tuple[str, str | None, Questions]]:
+    """Yield config, split and questions of each file of a dataset that is on this machine."""
+    has_splits = False
+    for option in benchmark.options:
+        if option.name == "split" and option.method == "load":
+            has_splits = True
+    table = dataset_table(benchmark.name)
+    for name, config in table.configs.items():
         if name == LEADERBOARD:
             continue
         for split, files in config.splits.items():
-            if not all(file.startswith(SHIPPED) or available(sources[file]) for file in files):
+            # An error message must not start a download.
+            downloaded = [file for file in files if not file.startswith(SHIPPED)]
+            if not all(available(table.sources[file]) for file in downloaded):
                 continue
-            options: dict[str, Any] = {"split": split} if has_splits else {}
+            options: dict[str, Any] = {}
+            named_split = None
+            if has_splits:
+                options["split"] = named_split = split
             try:
-                yield name, split if has_splits else None, benchmark.load(name, None, **options)
-            except QabenchError:  # a config without answers cannot be scored
+                yield name, named_split, benchmark.load(name, None, **options)
+            except QabenchError:
+                # A config without answers cannot be scored.
                 continue

@@ -25,21 +25,29 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Json, Row
 from qabench.errors import unknown_name
 from qabench.evaluation import EMPTY, MISSING, Record
+from qabench.evaluation.harness_fields import only_special_tokens
 from qabench.evaluation.records import values_of
 from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer, outcomes_of
-from qabench.evaluation.signature import asked_field, asked_part, deviations, signature_name, with_fields
-from qabench.loading import load_dataset
-from qabench.tasks.facts import only_special_tokens
+from qabench.evaluation.signature import (
+    asked_field,
+    asked_part,
+    deviations,
+    signature_name,
+    with_fields,
+)
+from qabench.loading_scripts.load import load_dataset
 
-NOT_SIGNED = ("do_sample",)  # it follows from the temperature
+# Whether replies are sampled follows from the temperature, which is signed.
+NOT_SIGNED = ("do_sample",)
 SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
 COUNTS = ("unparsed", "unanswered")
-NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
+# Names of generation options in the harness, and in signatures.
+NAMES = {"max_gen_toks": "max_tokens"}
 
 
 class QabenchTask(ConfigurableTask):
-    """A YAML task on a benchmark of this package: ``dataset_path`` is the benchmark, ``dataset_name`` its config.
+    """A YAML task: ``dataset_path`` is a benchmark, and ``dataset_name`` its config.
 
     Its YAML file needs ``class``, the dataset, the splits, ``output_type``, ``generation_kwargs``
     and ``metric_list: []``: the scores are the benchmark's main ones, and the numbers of replies
@@ -51,7 +59,9 @@ class QabenchTask(ConfigurableTask):
 
     def __init__(self, config: Json) -> None:
         # The harness passes the key that names this class, but does not accept it.
-        super().__init__(config={name: value for name, value in config.items() if name != "class"})
+        accepted = dict(config)
+        accepted.pop("class", None)
+        super().__init__(config=accepted)
         self._ids = [question.id for question in self.questions.rows]
         self._asked = self._ids
         self._sign()
@@ -70,11 +80,10 @@ class QabenchTask(ConfigurableTask):
     def asking(self) -> Asking:
         """Return how the model is asked."""
         prefix = f"{self.benchmark.name}_"
-        arguments = {
-            name.removeprefix(prefix): value
-            for name, value in self.config.metadata.items()
-            if name.startswith(prefix)
-        }
+        arguments = {}
+        for name, value in self.config.metadata.items():
+            if name.startswith(prefix):
+                arguments[name.removeprefix(prefix)] = value
         return self.benchmark.asking(**arguments)
 
     @cached_property
@@ -85,12 +94,12 @@ class QabenchTask(ConfigurableTask):
     @cached_property
     def score_specs(self) -> list[ScoreSpec]:
         """Return the scores of the results."""
-        groups = self.benchmark.default_groups
-        return [
-            spec
-            for spec in self.benchmark.scores
-            if spec.main and spec.group in groups and not spec.name.endswith(CUTOFF)
-        ]
+        specs = []
+        for spec in self.benchmark.scores:
+            is_default = spec.main and spec.group in self.benchmark.default_groups
+            if is_default and not spec.name.endswith(CUTOFF):
+                specs.append(spec)
+        return specs
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Set an option, such as one of --gen_kwargs, which the signatures then contain."""
@@ -98,19 +107,17 @@ class QabenchTask(ConfigurableTask):
         self._sign()
 
     def build_all_requests(self, **options: Any) -> None:
-        """Build the requests for the questions that ``--limit`` or ``--samples`` select, and sign which they are."""
+        """Build the requests for the questions that --limit or --samples select, and sign these."""
         selected = options.get("samples")
-        self._asked = (
-            self._ids[: options.get("limit")] if selected is None else [self._ids[i] for i in selected]
-        )
+        if selected is None:
+            self._asked = self._ids[: options.get("limit")]
+        else:
+            self._asked = [self._ids[position] for position in selected]
         self._sign()
         super().build_all_requests(**options)
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Load the rows from verified files.
-
-        The harness would load them from the Hub.
-        """
+        """Load the rows from verified files. The harness would load them from the Hub."""
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
         for name in SPLITS:
             split = getattr(self.config, name)
@@ -128,9 +135,10 @@ class QabenchTask(ConfigurableTask):
         return reference
 
     def fewshot_context(self, doc: Row, *args: Any, **options: Any) -> Any:
-        """Return the whole context with the system message: as a message in a chat, else before the prompt.
+        """Return the whole context with the system message.
 
-        The YAML file of a benchmark with a system message says ``description: system_message``.
+        In a chat, it is a message of its own, otherwise it comes before the prompt. The YAML file
+        of a benchmark with a system message says ``description: system_message``.
         """
         # Without a chat template, the harness joins both without a separator.
         end = "" if options.get("apply_chat_template") else "\n\n"
@@ -140,12 +148,15 @@ class QabenchTask(ConfigurableTask):
     def process_results(self, doc: Row, results: Sequence[str | None]) -> Json:
         """Return a reply's values for each score, and whether it is unparsed or unanswered.
 
-        The value of a score that is not a mean is the list of what it needs. See ``total``.
+        For a score that is not a mean, the value is the list of numbers that it needs. See
+        ``total``.
         """
         (reply,) = results
-        item = Item(doc, None if reply is None else {"answer": reply})
-        question = self.benchmark.question(doc).id
-        (outcome,) = outcomes_of(self.scorer, [item], self.benchmark.name, [question])
+        fields = None
+        if reply is not None:
+            fields = {"answer": reply}
+        id = self.benchmark.question(doc).id
+        (outcome,) = outcomes_of(self.scorer, [Item(doc, fields)], self.benchmark.name, [id])
         unanswered = reply is None or outcome.status == MISSING
         unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
         values: Json = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
@@ -156,9 +167,9 @@ class QabenchTask(ConfigurableTask):
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that compute the scores from the values of all replies."""
-        functions = {
-            spec.name: partial(total, spec) if spec.function else mean for spec in self.score_specs
-        }
+        functions: dict[str, Callable[..., Any]] = {}
+        for spec in self.score_specs:
+            functions[spec.name] = partial(total, spec) if spec.function else mean
         return functions | dict.fromkeys(COUNTS, sum)
 
     def higher_is_better(self) -> dict[str, bool]:
@@ -167,12 +178,12 @@ class QabenchTask(ConfigurableTask):
         return directions | dict.fromkeys(COUNTS, False)
 
     def _sign(self) -> None:
-        options = self.config.generation_kwargs or {}
-        generation = {
-            NAMES.get(name, name): value
-            for name, value in options.items()
-            if name not in NOT_SIGNED and not (name == "until" and only_special_tokens(value))
-        }
+        generation = {}
+        for name, value in (self.config.generation_kwargs or {}).items():
+            # Replies do not contain special tokens, so these strings never stop one.
+            is_without_effect = name == "until" and only_special_tokens(value)
+            if name not in NOT_SIGNED and not is_without_effect:
+                generation[NAMES.get(name, name)] = value
         about = {
             "benchmark": self.benchmark.name,
             **self.questions.fields,
@@ -181,22 +192,22 @@ class QabenchTask(ConfigurableTask):
         }
         signatures = self.scorer.signatures([], about)
         declarations = self.benchmark.declarations()
-        questions = asked_field(self._asked)
-        groups = self.benchmark.default_groups
-        lines = {group: with_fields(signatures[group], asked=questions) for group in groups}
-        part = asked_part(len(self._asked), len(self._ids))
-        sentences = {
-            group: deviations(line, declarations[signature_name(line)]) + part
-            for group, line in lines.items()
-        }
+        asked = asked_field(self._asked)
+        not_all_asked = asked_part(len(self._asked), len(self._ids))
+        lines = {}
+        sentences = {}
+        for group in self.benchmark.default_groups:
+            line = with_fields(signatures[group], asked=asked)
+            lines[group] = line
+            sentences[group] = deviations(line, declarations[signature_name(line)]) + not_all_asked
         self.config.metadata |= {"signatures": lines, "deviations": sentences}
 
 
 def total(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> float | None:
     """Return a score that is not a mean from the values of all replies, or None if it is undefined."""
-    records = [
-        Record(str(i), 1, "", "", (), None, "", scores=dict(zip(spec.needs, row, strict=True)))
-        for i, row in enumerate(rows)
-        if all(map(isfinite, row))
-    ]
+    records = []
+    for number, row in enumerate(rows):
+        if all(map(isfinite, row)):
+            columns = dict(zip(spec.needs, row, strict=True))
+            records.append(Record(str(number), 1, "", "", (), None, "", scores=columns))
     return values_of([spec], records).get(spec.name)

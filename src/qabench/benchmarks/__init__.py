@@ -1,4 +1,4 @@
-"""The benchmarks: one package per benchmark, which defines a subclass of ``Benchmark`` and its instance ``BENCHMARK``.
+"""The benchmarks: one package each, which defines a ``Benchmark`` and its instance ``BENCHMARK``.
 
 A package has everything specific to its benchmark except the data (``loading_scripts/NAME``) and
 the metric modules (``metrics/NAME``).
@@ -12,19 +12,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
+from qabench.benchmarks.base import Benchmark
+from qabench.benchmarks.declared import Leaderboards, Need, Option, Setting
+from qabench.benchmarks.outside import custom_benchmark
 from qabench.data.pinned import HubDataset
 from qabench.errors import InputError
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.loading_scripts import (
     benchmark_names,
-    custom_benchmark,
     custom_folders,
     folder_of,
     shipped_names,
+    take_declarations_from,
 )
 
 __all__ = [
+    "OTHER_TASK",
     "Benchmark",
     "HubDataset",
     "Leaderboards",
@@ -48,41 +51,52 @@ class OtherTask(Benchmark):
     groups: ClassVar[Mapping[str, str]] = {}
 
 
-_OTHER = OtherTask()
+OTHER_TASK = OtherTask()
 
 
 def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name.
 
     Args:
-        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa", or "" for a task that is not a
-            benchmark's.
+        name: the benchmark's name, such as "fanoutqa" or "qabench/fanoutqa", or "" for a task that
+            is not a benchmark's.
 
     Raises:
         InputError: the benchmark does not exist.
     """
     if not name:
-        return _OTHER
+        return OTHER_TASK
     return _benchmark(name.removeprefix("qabench/"), folder_of(name))
 
 
 def search_order() -> Iterator[Benchmark]:
-    """Yield the benchmarks of this package, then those from outside that can be imported, one at a time.
+    """Yield the benchmarks of this package, then those from outside that can be imported.
 
-    Whoever finds what it looks for in the former imports none of the latter.
+    It is a generator, so that a caller who stops at a benchmark of this package imports no others.
     """
     yield from map(benchmark, shipped_names())
     for name in sorted(custom_folders()):
         try:
             yield benchmark(name)
-        except InputError:  # a broken one is named where it is asked for
+        except InputError:
+            # A broken benchmark is reported when it is asked for.
             continue
 
 
 @functools.cache
 def _benchmark(name: str, folder: Path) -> Benchmark:
-    if name in custom_folders():  # the only place where code of a benchmark from outside is imported
+    if name in custom_folders():
+        # The only place where code of a benchmark from outside is imported.
         instance: Benchmark = custom_benchmark(name, folder)
     else:
         instance = importlib.import_module(f"{__name__}.{name}").BENCHMARK
     return instance
+
+
+def _hub_dataset(name: str, folder: Path) -> tuple[str, HubDataset | None]:
+    """Return the title of a benchmark from outside, and where its rows are on the Hub."""
+    instance = custom_benchmark(name, folder)
+    return instance.title, instance.data
+
+
+take_declarations_from(_hub_dataset)

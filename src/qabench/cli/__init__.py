@@ -16,23 +16,30 @@ import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer import Exit, Option
 from typer.core import TyperCommand, TyperGroup
 
+import qabench.benchmarks
 from qabench.benchmarks import benchmark, benchmark_names, shipped_names
+from qabench.benchmarks.outside import custom_module, outside_error, raised_outside
 from qabench.cli.output import set_quiet
-from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.errors import InputError, QabenchError, nearest_name, unknown_name
 from qabench.evaluation.signature import version
-from qabench.io.tables import write_line
-from qabench.loading_scripts import custom_folders, custom_module, outside_error, raised_outside
+from qabench.io.redaction import write_line
+from qabench.loading_scripts import custom_folders
 
 DATA, HUB = "qabench.cli.data", "qabench.cli.hub"
-MACHINE, RETRIEVE = "qabench.cli.machine", "qabench.cli.retrieve"
+MACHINE = "qabench.cli.machine"
 REPORTS, SCORE = "qabench.cli.reports", "qabench.cli.score"
-# Section of the help -> command -> (module, function or Typer application in it, help in one line).
+# The commands that read answers, print their scores, and end.
+READERS = {"score", "compare", "leaderboard", "report"}
+# The commands by section of the help: module, function or Typer application in it, and one line of
+# help.
 COMMANDS = {
     "Data": {
         "list": (DATA, "list_all", "List benchmarks with their configs, and metrics."),
@@ -52,9 +59,27 @@ COMMANDS = {
         ),
         "score": (SCORE, "score", "Score predictions with the official metrics."),
         "compare": (SCORE, "compare", "Compare systems on the same questions, with paired tests."),
-        "leaderboard": (REPORTS, "leaderboard", "Rank systems: published, on the Hub, and your own."),
+        "leaderboard": (
+            REPORTS,
+            "leaderboard",
+            "Rank systems: published, on the Hub, and your own.",
+        ),
         "report": (REPORTS, "report", "Write an HTML report of runs."),
+        "cite": (MACHINE, "cite", "Print what to cite, in BibTeX."),
         "results": (HUB, "results", "Turn scores into entries for a model's page on the Hub."),
+    },
+    "Judges": {
+        "judge": (
+            "qabench.cli.judge",
+            "judge",
+            "Say how good a judge is, by labels of people.",
+        ),
+        "sample": (
+            "qabench.cli.judge",
+            "sample",
+            "Write a random part of what a judge judged, for people to label.",
+        ),
+        "plan": ("qabench.cli.judge", "plan", "Say how many questions a comparison needs."),
     },
     "Models": {
         "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
@@ -64,9 +89,13 @@ COMMANDS = {
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
-        "retrieve": (RETRIEVE, "retrieve", "Rank the rows of a file or dataset for queries, by BM25."),
+        "retrieve": (
+            "qabench.cli.retrieve",
+            "retrieve",
+            "Rank the rows of a file or dataset for queries, by BM25.",
+        ),
         "wiki": (
-            RETRIEVE,
+            "qabench.cli.wiki",
             "wiki_app",
             "Wikipedia as of the dataset's epoch, and the cache of its pages.",
         ),
@@ -85,7 +114,13 @@ METAVARS = {
     "<float>": "X",
     "<float range>": "X",
 }
-OUTSIDE = "qabench.outside"  # in a context's meta: the benchmark from outside that the arguments name
+BENCHMARKS = Path(qabench.benchmarks.__file__).parent
+# The key in a context's ``meta`` for the benchmarks whose options a command takes.
+WITH_OPTIONS = "qabench.with_options"
+# Options that can be given without a value -> the value that they then have.
+BARE_VALUES = {"--human": "dataset"}
+# Options that take all values up to the next option.
+LISTS = {"--from"}
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 FOLDERS = (
     "; set HF_HOME (Hugging Face's caches), QABENCH_CACHE (qabench's) or XDG_DATA_HOME (Inspect AI's) to a folder "
@@ -100,10 +135,7 @@ class _ShortHelp:
     """
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters.
-
-        Flags that only call a function are False by default.
-        """
+        """Return the parameters. Flags that only call a function are False by default."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             is_flag = getattr(parameter, "is_flag", False)
@@ -121,22 +153,41 @@ class Command(_ShortHelp, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments. The error for an unknown option lists all options of the command."""
+        args = _with_bare_values(args)
         try:
             return super().parse_args(ctx, args)
-        except Exception as error:  # raised again in every case
+        except Exception as error:
+            # The exception is raised again in every case.
             if hasattr(error, "possibilities"):
-                error.possibilities = [
-                    option for param in self.params for option in param.opts if option[:2] == "--"
-                ]
+                options = []
+                for parameter in self.params:
+                    options += [name for name in parameter.opts if name.startswith("--")]
+                error.possibilities = options
+                # Without the dashes, which would make any two short names similar.
+                misspelled = str(error.option_name).removeprefix("--")  # type: ignore[attr-defined]
+                names = [option.removeprefix("--") for option in options]
+                if nearest := nearest_name(misspelled, names):
+                    error.message += f" (did you mean '--{nearest}'?)"  # type: ignore[attr-defined]
             raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the command's name in the usage."""
-        return ["[OPTIONS]"] + [
-            str(each.metavar) if each.required else f"[{each.metavar}]"
-            for each in self.params
-            if each.param_type_name == "argument"
-        ]
+        pieces = ["[OPTIONS]"]
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":
+                metavar = str(parameter.metavar)
+                pieces.append(metavar if parameter.required else f"[{metavar}]")
+        return pieces
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help. Names of groups and settings are only looked up here."""
+        from qabench.cli.options import with_names
+
+        for parameter in self.params:
+            text = getattr(parameter, "help", None)
+            if text:
+                parameter.help = with_names(text)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 class CommandGroup(_ShortHelp, TyperGroup):
@@ -154,52 +205,105 @@ class TopLevel(CommandGroup):
     """The top-level commands, and one group per benchmark with specific commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run. A benchmark from outside is imported only if it is named."""
-        words = [word.removeprefix("--benchmark=").removeprefix("qabench/") for word in args[1:]]
-        benchmarks = [word for word in words if word in benchmark_names()]
-        if benchmarks and benchmarks[0] in custom_folders():
-            ctx.meta[OUTSIDE] = benchmarks[0]
+        """Return the command to run.
+
+        If the first argument is a benchmark, the command has the options of this benchmark only,
+        and no other benchmark is imported. A benchmark from outside is imported only if an argument
+        names it.
+        """
+        words = []
+        for word in args[1:]:
+            words.append(word.removeprefix("--benchmark=").removeprefix("qabench/"))
+        outside = custom_folders()
+        if words and words[0] in benchmark_names():
+            ctx.meta[WITH_OPTIONS] = words[:1]
+        else:
+            from_outside = [word for word in words if word in outside]
+            ctx.meta[WITH_OPTIONS] = [*shipped_names(), *from_outside[:1]]
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names, without importing a command."""
-        return [*(name for commands in COMMANDS.values() for name in commands), *_with_commands()]
+        return [*chain.from_iterable(COMMANDS.values()), *_with_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with this name, or None."""
         for commands in COMMANDS.values():
             if cmd_name in commands:
-                module, attribute, _ = commands[cmd_name]
-                command = getattr(importlib.import_module(module), attribute)
-                if module == SCORE:  # the options depend on the benchmark
-                    command = command(ctx.meta.get(OUTSIDE) if ctx else None)
-                return command_of(cmd_name, command)
-        return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
+                path, attribute, _ = commands[cmd_name]
+                command = getattr(importlib.import_module(path), attribute)
+                options: list[inspect.Parameter] = []
+                if _takes_benchmark_options(command):
+                    from qabench.cli.options import benchmark_options
+
+                    names = ctx.meta.get(WITH_OPTIONS) if ctx else None
+                    options = benchmark_options(names or shipped_names())
+                return command_of(cmd_name, command, options)
+        if cmd_name not in _with_commands():
+            return None
+        return _benchmark_group(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands to the help, by section."""
-        sections = {
-            title: [(name, about) for name, (_, _, about) in commands.items()]
-            for title, commands in COMMANDS.items()
-        }
-        sections["Benchmarks"] = [
-            (name, f"Commands of {benchmark(name).title}: {', '.join(benchmark(name).commands)}.")
-            if name in shipped_names()
-            else (name, f"Commands of {name}.")
-            for name in _with_commands()
-        ]
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for title, commands in COMMANDS.items():
+            sections[title] = []
+            for name, (_, _, about) in commands.items():
+                sections[title].append((name, about))
+        sections["Benchmarks"] = []
+        for name in _with_commands():
+            about = f"Commands of {name}."
+            if name in shipped_names():
+                # The help imports no benchmark from outside.
+                scorer = benchmark(name)
+                about = f"Commands of {scorer.title}: {', '.join(scorer.commands)}."
+            sections["Benchmarks"].append((name, about))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
 
 
-def command_of(name: str, command: Any) -> Any:
-    """Return the click command of a function or of a Typer application."""
+def _with_bare_values(args: Sequence[str]) -> list[str]:
+    """Add the values of options that were given without one, which Typer cannot do."""
+    completed = _with_lists(args)
+    args = list(completed)
+    for place, word in enumerate(args):
+        is_bare = place + 1 == len(args) or args[place + 1].startswith("-")
+        if word in BARE_VALUES and is_bare:
+            completed[place] = f"{word}={BARE_VALUES[word]}"
+    return completed
+
+
+def _with_lists(args: Sequence[str]) -> list[str]:
+    """Repeat an option before each of its values: ``--from A B`` is ``--from A --from B``."""
+    completed: list[str] = []
+    listing = ""
+    for word in args:
+        if word.startswith("-"):
+            listing = word if word in LISTS else ""
+        elif listing and completed[-1] != listing:
+            completed.append(listing)
+        completed.append(word)
+    return completed
+
+
+def _takes_benchmark_options(command: Any) -> bool:
+    """Return whether a command is a function with ``**options``, which are those of a benchmark."""
+    if isinstance(command, typer.Typer):
+        return False
+    parameters = inspect.signature(command).parameters.values()
+    return inspect.Parameter.VAR_KEYWORD in [parameter.kind for parameter in parameters]
+
+
+def command_of(name: str, command: Any, options: Sequence[inspect.Parameter] = ()) -> Any:
+    """Return the click command of a function, with further options, or of a Typer application."""
     if isinstance(command, typer.Typer):
         functions = {str(info.name): info.callback for info in command.registered_commands}
         return _group(name, str(command.info.help), functions)
-    wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    wrapper.command(name, cls=Command)(_with_common_options(command))
+    wrapper = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
+    wrapper.command(name, cls=Command)(_with_options(command, options))
     return typer.main.get_command(wrapper)
 
 
@@ -214,71 +318,68 @@ def _group(name: str, about: str, functions: Mapping[str, Any]) -> CommandGroup:
 
 
 def _with_commands() -> list[str]:
-    """Return the names of the benchmarks that have specific commands. Those from outside are not imported."""
-    names = [name for name in shipped_names() if benchmark(name).commands]
-    for name, folder in custom_folders().items():
-        if os.path.isfile(folder / "commands.py") or os.path.isfile(folder / "commands/__init__.py"):
+    """Return the names of the benchmarks that have specific commands. None is imported."""
+    packages = {name: BENCHMARKS / name for name in shipped_names()}
+    packages.update(custom_folders())
+    names = []
+    for name, package in packages.items():
+        files = (package / "commands.py", package / "commands" / "__init__.py")
+        if any(map(os.path.isfile, files)):
             names.append(name)
     return sorted(names)
 
 
 def _benchmark_group(name: str) -> CommandGroup:
-    benchmark(name)
+    scorer = benchmark(name)
     package = custom_module(name) if name in custom_folders() else f"qabench.benchmarks.{name}"
     try:
         module = importlib.import_module(f"{package}.commands")
-    except BaseException as error:  # code from outside may raise anything, also SystemExit
+    except BaseException as error:
+        # Code from outside may raise anything, including SystemExit.
         if name in shipped_names() or isinstance(error, KeyboardInterrupt):
             raise
         what = f"the commands of the benchmark {name} cannot be imported"
         raise outside_error(what, error, custom_folders()[name]) from error
-    about = f"Commands of {benchmark(name).title} only. Others take its name: qabench score {name} FILE"
-    functions = {command: getattr(module, command) for command in benchmark(name).commands}
+    about = f"Commands of {scorer.title} only. Others take its name: qabench score {name} FILE"
+    functions = {command: getattr(module, command) for command in scorer.commands}
     return _group(name, about, functions)
 
 
-def with_parameters(
-    function: Callable[..., None], parameters: Sequence[inspect.Parameter]
+def _with_options(
+    function: Callable[..., None], options: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Return the function with additional keyword parameters in the signature that Typer reads."""
-    signature = inspect.signature(function, eval_str=True)
-    own = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not parameter.VAR_KEYWORD
-    ]
-
-    @functools.wraps(function)
-    def extended(**values: Any) -> None:
-        function(**values)
-
-    everything = [*own, *parameters]
-    extended.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
-    extended.__annotations__ = {parameter.name: parameter.annotation for parameter in everything}
-    return extended
-
-
-def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --quiet to a command, and --json to one that prints tables in a ``Format``, which is checked here."""
+    """Add options to a command: these, --quiet, and --json if it prints tables in a ``Format``."""
     from qabench.cli.options import FORMATS, AsJson, Format, Quiet
 
-    table_format = inspect.signature(function, eval_str=True).parameters.get("format")
+    signature = inspect.signature(function, eval_str=True)
+    table_format = signature.parameters.get("format")
     has_tables = table_format is not None and table_format.annotation == Format
 
     @functools.wraps(function)
     def run(quiet: bool = False, **values: Any) -> None:
         set_quiet(quiet)
+        if function.__name__ in READERS:
+            # Records have no cycles: collections among 100,000 of them take seconds and free nothing.
+            gc.set_threshold(20_000_000)
         if has_tables and values["format"] not in FORMATS:
             raise unknown_name("unknown format", values["format"], FORMATS)
         if has_tables and values.pop("as_json"):
             values["format"] = "json"
         function(**values)
 
-    kind = inspect.Parameter.KEYWORD_ONLY
-    added = [inspect.Parameter("quiet", kind, default=False, annotation=Quiet)]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = []
+    for parameter in signature.parameters.values():
+        # Typer cannot read ``**options``: the options of benchmarks take its place.
+        if parameter.kind != parameter.VAR_KEYWORD:
+            parameters.append(parameter)
+    parameters += options
+    parameters.append(inspect.Parameter("quiet", keyword, default=False, annotation=Quiet))
     if has_tables:
-        added.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
-    return with_parameters(run, added)
+        parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=AsJson))
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 app = typer.Typer(
@@ -287,8 +388,9 @@ app = typer.Typer(
     help="Question-answering benchmarks: data, official scores, results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # importing rich for the help would double its time
-    # the terminal's width
+    # Importing rich for the help would double its time.
+    rich_markup_mode=None,
+    # Use the terminal's whole width. Click's default ends at 80 columns.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 1000},
 )
 
@@ -299,7 +401,9 @@ def _print_version(requested: bool) -> None:
         raise Exit
 
 
-_VERSION = Option("-V", "--version", help="Print the version.", callback=_print_version, is_eager=True)
+_VERSION = Option(
+    "-V", "--version", help="Print the version.", callback=_print_version, is_eager=True
+)
 
 
 @app.callback()
@@ -307,9 +411,17 @@ def _options(version: Annotated[bool, _VERSION] = False) -> None:
     pass
 
 
+is_command = False
+"""Whether this process is a command of qabench, which imports only the benchmarks that it needs."""
+
+
 def main() -> None:
     """Run a command, and print errors as one line instead of a traceback."""
-    if None in (sys.stdout, sys.stderr):  # a file opened next would get the descriptor, and the text
+    global is_command
+    is_command = True
+    if None in (sys.stdout, sys.stderr):
+        # If a standard stream is closed, the next file that is opened gets its descriptor, and the
+        # text.
         write_line(
             "qabench: standard output or error is closed; redirect it, such as to /dev/null",
             sys.stderr or sys.stdout,
@@ -317,25 +429,27 @@ def main() -> None:
         sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            if sys.platform == "win32" and not stream.isatty():  # else 256 characters in pipes
+            if sys.platform == "win32" and not stream.isatty():
+                # Pipes on Windows would have a code page of 256 characters.
                 stream.reconfigure(encoding="utf-8")
             stream.reconfigure(errors="backslashreplace")
     # Records have no cycles: full collections took a fifth of the time of 100,000 answers.
-    gc.set_threshold(10_000, 10, 200)
+    gc.set_threshold(100_000, 50, 1000)
     try:
         app()
     except InputError as error:
         _stop(error, 2)
     except QabenchError as error:
         _stop(error, getattr(error, "exit_code", 1))
-    except BrokenPipeError:  # the reader of the output, such as head, has exited
+    except BrokenPipeError:
+        # The reader of the output, such as head, has exited.
         _discard_output()
         sys.exit(1)
-    except OSError as error:  # such as a full disk, below HF_HOME or on standard output
+    except OSError as error:
+        # For example, the disk is full below HF_HOME or at standard output.
         _stop(error, 1)
-    except (
-        Exception
-    ) as error:  # a bug: of a benchmark from outside, whose author gets its line, or of this package
+    # A bug, either of a benchmark from outside, whose author is told its line, or of this package.
+    except Exception as error:
         if (outside := raised_outside(error)) is None:
             raise
         _stop(outside, 1)
@@ -345,7 +459,8 @@ def _stop(error: Exception, code: int) -> None:
     advice = _permissions(error) if isinstance(error, OSError) and error.errno in REFUSED else ""
     try:
         write_line(f"qabench: {error}{advice}", sys.stderr)
-    except OSError:  # standard error is full, or its reader has exited
+    except OSError:
+        # Standard error is full, or its reader has exited.
         _discard_output()
     if isinstance(error, OSError):
         _discard_output()
@@ -353,17 +468,21 @@ def _stop(error: Exception, code: int) -> None:
 
 
 def _permissions(error: OSError) -> str:
-    """Return what to do about a file or folder that may not be used: it is in a cache, or the user named it."""
-    from pathlib import Path
-
+    """Return how to fix a path that may not be used: a cache can be moved by a variable."""
     from qabench.io.files import cache_dir
 
-    named = (os.environ.get(name) for name in ("HF_HOME", "XDG_DATA_HOME"))
-    defaults = map(os.path.expanduser, ("~/.cache", "~/.local", "~/Library"))
+    folders = [cache_dir()]
+    for name in ("HF_HOME", "XDG_DATA_HOME"):
+        if value := os.environ.get(name):
+            folders.append(Path(value))
+    # The caches are in these folders of Linux and macOS unless a variable names others.
+    for default in ("~/.cache", "~/.local", "~/Library"):
+        folders.append(Path(os.path.expanduser(default)))
     path = Path(os.path.abspath(os.fsdecode(error.filename or "/")))
     is_cache = False
-    for folder in [cache_dir(), *map(Path, filter(None, named)), *map(Path, defaults)]:
-        # The folders of a cache are made from the top: the first one that cannot be made may be above it.
+    for folder in folders:
+        # The folders of a cache are made from the top: the first one that cannot be made may be
+        # above it.
         is_cache = is_cache or path.is_relative_to(folder) or folder.is_relative_to(path)
     return FOLDERS if is_cache else "; change its permissions, or name another file or folder"
 

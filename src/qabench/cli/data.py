@@ -21,14 +21,21 @@ from qabench.cli.options import (
     Format,
     SkipMissing,
 )
-from qabench.cli.output import plain_warnings, print_json, print_table, print_tables, progress_bar, say
+from qabench.cli.output import (
+    plain_warnings,
+    print_json,
+    print_table,
+    print_tables,
+    progress_bar,
+    say,
+)
 from qabench.cli.outside import listing
 from qabench.data import sources
 from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Table
-from qabench.loading import cache_errors, load_dataset
-from qabench.loading_scripts import benchmark_names, dataset_table, source_table, usable_names
+from qabench.loading_scripts import benchmark_names, dataset_table, usable_names
+from qabench.loading_scripts.load import cache_errors, load_dataset
 from qabench.metrics import metric_folder, metric_names
 
 if TYPE_CHECKING:
@@ -54,15 +61,11 @@ def list_all(
     if as_json:
         print_json({"configs": benchmarks.rows, "metrics": metrics} | benchmarks.document)
         return
-    cells: list[list[Any]] = [
-        [
-            f"{row['benchmark']} {row['config']}",
-            ", ".join(row["splits"]),
-            row["data"],
-            row["description"],
-        ]
-        for row in benchmarks.rows
-    ]
+    cells: list[list[Any]] = []
+    for row in benchmarks.rows:
+        name_and_config = f"{row['benchmark']} {row['config']}"
+        splits = ", ".join(row["splits"])
+        cells.append([name_and_config, splits, row["data"], row["description"]])
     columns = ["benchmark and config", "splits", "data", "description"]
     title = "Benchmarks: qabench.load_dataset(BENCHMARK, CONFIG)"
     print_table(Table(title, columns, cells, benchmarks.notes))
@@ -72,17 +75,15 @@ def list_all(
 
 def _summary_of_metric(name: str) -> str:
     """Return the first sentence of the docstring of a metric's module, without importing it."""
+    path = metric_folder(name) / f"{name}.py"
     try:
-        text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
-    except (OSError, SyntaxError, ValueError) as error:  # of a benchmark from outside
+        docstring = ast.get_docstring(ast.parse(path.read_bytes()))
+    except (OSError, SyntaxError, ValueError) as error:
+        # The folder of a benchmark from outside may have any content.
         return f"cannot be read: {error}"
-    return (
-        str(text)
-        .partition("\n")[0]
-        .replace("``", "")
-        .removesuffix(" as an evaluate metric.")
-        .rstrip(".")
-    )
+    # "ROUGE of long answers as an ``evaluate`` metric." is "ROUGE of long answers" in the list.
+    first_line = str(docstring).partition("\n")[0].replace("``", "")
+    return first_line.removesuffix(" as an evaluate metric.").rstrip(".")
 
 
 def fetch(
@@ -93,7 +94,8 @@ def fetch(
         Option(file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
     ] = None,
     check: Annotated[
-        bool, Option("--check", help="Only verify local files (with --mirror: those in DIR), offline.")
+        bool,
+        Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -109,18 +111,27 @@ def fetch(
         with progress_bar("Downloading", "bytes") as show:
 
             def progress(source: SourceFile, done: int, total: int | None) -> None:
-                if done != total:  # else each file would be a line in a pipe
+                if done != total:
+                    # In a pipe, each update would be a line.
                     show(done, total or 0)
 
             results = sources.fetch(files, mirror=mirror, progress=progress)
     if as_json:
         ok = sum(result.ok for result in results)
-        rows = [
-            {name: getattr(result.source, name) for name in ("benchmark", "path", "size", "url")}
-            | {name: getattr(result, name) for name in ("state", "where", "detail")}
-            | {"license": result.source.license, "local_path": result.path and str(result.path)}
-            for result in results
-        ]
+        rows = []
+        for result in results:
+            row = {
+                "benchmark": result.source.benchmark,
+                "path": result.source.path,
+                "size": result.source.size,
+                "url": result.source.url,
+                "state": result.state,
+                "where": result.where,
+                "detail": result.detail,
+                "license": result.source.license,
+                "local_path": result.path and str(result.path),
+            }
+            rows.append(row)
         print_json({"files": rows, "ok": ok, "failed": len(results) - ok})
     else:
         _print_files(results)
@@ -134,33 +145,44 @@ def _usable_names() -> list[str]:
 
 
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
-
-    names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or _usable_names())]
+    tables = {}
+    for name in benchmarks or _usable_names():
+        # Two names can be of one benchmark: NAME and qabench/NAME.
+        table = dataset_table(name)
+        tables[table.name] = table
+    files: list[SourceFile] = []
     if not configs:
-        return [file for name in names for file in source_table(name).values()]
-    name = _only_benchmark(names)
-    paths = dict.fromkeys(
-        path for config in configs for path in dataset_table(name).config(config).files
-    )
-    return [source_table(name)[path] for path in paths]
+        for table in tables.values():
+            files += table.sources.values()
+        return files
+    table = tables[_only_benchmark(list(tables))]
+    for config in configs:
+        for path in table.config(config).files:
+            # Several configs may have rows of one file.
+            if table.sources[path] not in files:
+                files.append(table.sources[path])
+    return files
 
 
 def _only_benchmark(names: Sequence[str]) -> str:
     if len(names) != 1:
-        raise InputError(f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}")
+        raise InputError(
+            f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}"
+        )
     return names[0]
 
 
 def _print_files(results: list[FileResult]) -> None:
-    rows = [
-        [result.state, result.where, result.source.benchmark, result.source.path] for result in results
-    ]
+    rows = []
+    for result in results:
+        rows.append([result.state, result.where, result.source.benchmark, result.source.path])
     problems = [result.detail for result in results if result.detail]
+    n_ok = sum(result.ok for result in results)
+    title = f"{n_ok} of {len(results)} files ok"
     states = Counter(result.state for result in results)
-    counts = [
-        f", {states[state]} {state}" for state in ("missing", "damaged", "failed") if states[state]
-    ]
-    title = f"{sum(result.ok for result in results)} of {len(results)} files ok{''.join(counts)}"
+    for state in ("missing", "damaged", "failed"):
+        if states[state]:
+            title += f", {states[state]} {state}"
     print_table(Table(title, ["state", "where", "benchmark", "file"], rows, problems))
     if states["missing"]:
         say(
@@ -173,7 +195,7 @@ def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = 
     """Print a dataset's statistics, next to the published ones if there are any."""
     dataset = dataset_table(benchmark)
     name = dataset.config(config).name
-    tables = benchmark_of(dataset.name).statistics(name, load_dataset(dataset.name, name))
+    tables = benchmark_of(dataset.name).numbers().tables(name, load_dataset(dataset.name, name))
     document = {
         "benchmark": dataset.name,
         "config": name,
@@ -183,15 +205,14 @@ def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = 
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
-    """Recompute published scores and statistics.
-
-    Print both values, the difference and its reason.
+    """Recompute published scores and statistics, and print both values and why they differ.
 
     Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained
     difference.
     """
-    reproduction = benchmark_of(benchmark).reproduce()
-    checks, tables = list(map(_check_as_dict, reproduction.checks)), reproduction.tables
+    reproduction = benchmark_of(benchmark).numbers().reproduce()
+    tables = reproduction.tables
+    checks = list(map(_check_as_dict, reproduction.checks))
     document = {
         "benchmark": benchmark,
         "checks": checks,
@@ -199,13 +220,16 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
         "notes": reproduction.notes,
     }
     print_tables([*tables, _check_table(benchmark, checks, reproduction.notes)], format, document)
-    if not all(check.agrees or check.explanation for check in reproduction.checks):
-        raise Exit(1)
+    for check in reproduction.checks:
+        # A number that could not be computed has an explanation, too.
+        if not (check.agrees or check.explanation):
+            raise Exit(1)
 
 
 def _check_as_dict(check: Check) -> Json:
     difference = None
     if check.published is not None and check.computed is not None:
+        # Numbers that agree may differ by less than the digits of the published one.
         difference = 0 if check.agrees else round(check.computed - check.published, 6)
     return {
         "number": check.name,
@@ -218,19 +242,31 @@ def _check_as_dict(check: Check) -> Json:
     }
 
 
+def _result_of(check: Json) -> str:
+    """Return what became of a published number: one of the words of the summary."""
+    if check["here"] is None:
+        return "not computed"
+    if check["agrees"]:
+        return "equal"
+    return "explained" if check["explanation"] else "unexplained"
+
+
 def _check_table(name: str, checks: list[Json], notes: list[str]) -> Table:
     columns = ["kind", "number", "published", "here", "difference", "explanation"]
-    rows = [[check[column] for column in columns] for check in checks]
-    for row in rows:
-        row[3] = None if row[3] is None else round(row[3], 6)
-    published = [check for check in checks if check["published"] is not None]
-    computed = [check for check in published if check["here"] is not None]
-    equal = sum(check["agrees"] for check in computed)
-    unexplained = sum(not check["agrees"] and not check["explanation"] for check in computed)
+    rows = []
+    results: Counter[str] = Counter()
+    for check in checks:
+        shown = dict(check)
+        if check["here"] is not None:
+            shown["here"] = round(check["here"], 6)
+        rows.append([shown[column] for column in columns])
+        # Nobody has published some of the numbers.
+        if check["published"] is not None:
+            results[_result_of(check)] += 1
     summary = (
-        f"{len(published)} published numbers: {equal} equal; "
-        f"explained differences: {len(computed) - equal - unexplained}; "
-        f"unexplained differences: {unexplained}; not computed: {len(published) - len(computed)}"
+        f"{results.total()} published numbers: {results['equal']} equal; "
+        f"explained differences: {results['explained']}; "
+        f"unexplained differences: {results['unexplained']}; not computed: {results['not computed']}"
     )
     title = f"{benchmark_of(name).title}: published numbers, recomputed"
     return Table(title, columns, rows, [*notes, summary])
@@ -252,10 +288,12 @@ def register(
     skip_missing: SkipMissing = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make load_dataset("qabench/...") and evaluate.load("qabench/...") work on this machine without the Hub.
+    """Make load_dataset and evaluate.load of "qabench/..." work on this machine without the Hub.
 
     Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
     """
+    import datasets
+
     from qabench.hub.register import register_dataset, register_metric
 
     if not (benchmarks or everything):
@@ -265,23 +303,34 @@ def register(
     chosen = benchmarks or _usable_names()
     names = [_only_benchmark(chosen)] if config else chosen
     tables = list(map(dataset_table, names))
-    configs = [
-        (table.name, table.config(name).name) for table in tables for name in config or table.configs
-    ]
+    # All names are looked up first, so that a wrong one is reported before any is prepared.
+    configs = []
+    for table in tables:
+        for name in config or table.configs:
+            configs.append((table.name, table.config(name).name))
+    metrics = metric_names()
+    total = len(configs) + len(metrics)
+    # What was registered before an error is printed, too.
     registrations: list[Registration] = []
     problem = None
+    # One bar for all configs is shown instead.
+    datasets.disable_progress_bars()
     try:
-        with cache_errors():
+        with cache_errors(), progress_bar("Registering", "configs and metrics") as progress:
             for name, config_name in configs:
                 registrations.append(register_dataset(name, config_name, cache_dir))
-            registrations.extend(
-                map(register_metric, metric_names())
-            )  # in place: an error keeps those before
-    except QabenchError as error:  # such as a full disk: the rest would fail for the same reason
+                progress(len(registrations), total)
+            for metric in metrics:
+                registrations.append(register_metric(metric))
+                progress(len(registrations), total)
+    except QabenchError as error:
+        # The others would fail for the same reason, such as a full disk.
         problem = error
     if as_json:
-        document: Json = {"registrations": [asdict(registration) for registration in registrations]}
-        print_json(document | ({"error": str(problem)} if problem else {}))
+        document: Json = {"registrations": list(map(asdict, registrations))}
+        if problem:
+            document["error"] = str(problem)
+        print_json(document)
     elif registrations:
         _print_registrations(registrations)
     if problem:
@@ -291,12 +340,29 @@ def register(
 
 
 def _print_registrations(registrations: list[Registration]) -> None:
-    cells = [[row.name, row.config, row.kind, row.state] for row in registrations]
-    problems = [f"{row.name} {row.config}: {row.detail}" for row in registrations if row.detail]
+    """Print one line per benchmark, one for all metrics, and why data is missing."""
+    lines: dict[str, dict[str, list[str]]] = {}
+    problems = []
+    shown_states = ["registered"]
+    for row in registrations:
+        if row.kind == "dataset":
+            states = lines.setdefault(row.name, {})
+            states.setdefault(row.state, []).append(str(row.config))
+        else:
+            lines.setdefault("metrics", {}).setdefault(row.state, []).append(row.name)
+        if row.detail:
+            problems.append(f"{row.name} {row.config}: {row.detail}")
+        if row.state == "no data":
+            shown_states = ["registered", "no data"]
+    cells = []
+    for name, states in lines.items():
+        names_by_state = [", ".join(states.get(state, [])) for state in shown_states]
+        cells.append([name, *names_by_state])
+    # Files are usually all missing for one reason, which need not fill the screen.
     if len(problems) > 1:
         problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
     title = "Under their Hub names"
-    print_table(Table(title, ["name", "config", "kind", "state"], cells, problems))
+    print_table(Table(title, ["name", *shown_states], cells, problems))
     say(
         "Without network access, run `export HF_HUB_OFFLINE=1` first: otherwise load_dataset and evaluate.load try the "
         "Hub for up to 45 seconds. Without a config, load_dataset takes the default one, if its data was found.",

@@ -18,9 +18,11 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
+from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import write_text
-from qabench.io.tables import Table, write_document
+from qabench.io.redaction import write_document
+from qabench.io.tables import Table
 
 if TYPE_CHECKING:
     from qabench.hub.build import Built
@@ -28,22 +30,24 @@ if TYPE_CHECKING:
     from qabench.hub.staging import Repository
 
 Files = dict[str, list[EvalResultEntry]]
+Framework = Annotated[
+    str,
+    Option(
+        help="The leaderboards in eval.yaml of datasets: `inspect-ai`, or `qabench` for all official scores. The Hub "
+        "does not accept `qabench` before it is in its list of frameworks."
+    ),
+]
 
 
 def build(
     out: Annotated[
-        Path, Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK.")
+        Path,
+        Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK."),
     ],
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
-    framework: Annotated[
-        str,
-        Option(
-            help="The leaderboards in eval.yaml: `inspect-ai`, or `qabench` for all official scores. The Hub does not "
-            "accept `qabench` before it is in its list of frameworks."
-        ),
-    ] = "inspect-ai",
+    framework: Framework = "inspect-ai",
     as_json: AsJson = False,
 ) -> None:
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
@@ -56,7 +60,8 @@ def build(
 
     from qabench.hub.build import build as build_all
 
-    datasets.disable_progress_bars()  # replaced by a single bar
+    # One bar for all repositories is shown instead.
+    datasets.disable_progress_bars()
     with progress_bar("Building", "configs") as progress:
         repositories = build_all(
             out, benchmarks or [], config or [], framework=framework, progress=progress
@@ -74,24 +79,21 @@ def build(
 
 def _print_built(repositories: list[Built], skip_missing: bool) -> None:
     columns = ["repository", "configs", "rows", "bytes"]
-    cells = [
-        [
-            str(built.path),
-            len(built.rows),
-            sum(sum(splits.values()) for splits in built.rows.values()),
-            built.size,
-        ]
-        for built in repositories
-    ]
-    print_table(
-        Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")'])
-    )
+    cells = []
+    for built in repositories:
+        n_rows = 0
+        for rows_by_split in built.rows.values():
+            n_rows += sum(rows_by_split.values())
+        cells.append([str(built.path), len(built.rows), n_rows, built.size])
+    hint = 'load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")'
+    print_table(Table("Built", columns, cells, [hint]))
     for built in repositories:
         if built.missing:
             missing = ", ".join(built.missing)
             fix = "run `qabench fetch` with network access, or set QABENCH_MIRROR"
-            other = "" if skip_missing else "; or use --skip-missing"
-            say_on_stderr(f"{built.benchmark}: no data for {missing}: {fix}{other}", "red")
+            if not skip_missing:
+                fix += "; or use --skip-missing"
+            say_on_stderr(f"{built.benchmark}: no data for {missing}: {fix}", "red")
 
 
 def publish(
@@ -108,18 +110,22 @@ def publish(
     private: Annotated[bool, Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[
         bool,
-        Option("--dry-run", help="Build, check and compare, but send nothing. --json lists the files."),
+        Option(
+            "--dry-run", help="Build, check and compare, but send nothing. --json lists the files."
+        ),
     ] = False,
     accept_licenses: Annotated[
         bool,
         Option(
-            "--accept-licenses", help="Confirm that you have read and accept the licenses of the data."
+            "--accept-licenses",
+            help="Confirm that you have read and accept the licenses of the data.",
         ),
     ] = False,
     skip_missing: Annotated[
         bool,
         Option(
-            "--skip-missing", help="Publish datasets without the configs whose data is not available."
+            "--skip-missing",
+            help="Publish datasets without the configs whose data is not available.",
         ),
     ] = False,
     unreleased: Annotated[
@@ -129,6 +135,7 @@ def publish(
             help="Publish a version that is not on PyPI. Spaces then install the wheel that they contain.",
         ),
     ] = False,
+    framework: Framework = "inspect-ai",
     output: Annotated[
         Path | None,
         Option(
@@ -153,7 +160,8 @@ def publish(
 
     from qabench.hub.publish import publish as publish_all
 
-    datasets.disable_progress_bars()  # replaced by a single bar
+    # One bar for all repositories is shown instead.
+    datasets.disable_progress_bars()
     disable_progress_bars()
     with progress_bar("Checking" if dry_run else "Publishing", "repositories") as progress:
         published = publish_all(
@@ -165,6 +173,7 @@ def publish(
             accept_licenses=accept_licenses,
             skip_missing=skip_missing,
             unreleased=unreleased,
+            framework=framework,
             output=output,
             progress=progress,
         )
@@ -178,16 +187,27 @@ def publish(
 
 def _print_published(published: Published) -> None:
     columns = ["repository", "kind", "state", "files", "bytes", "commit"]
-    title = f"{'To be published' if published.dry_run else 'Published'} at {published.endpoint}"
-    notes = [f"the files are in {published.output}"] if published.output else []
-    print_table(Table(title, columns, list(map(_outcome_cells, published.repositories)), notes))
+    title = f"Published at {published.endpoint}"
+    if published.dry_run:
+        title = f"To be published at {published.endpoint}"
+    notes = []
+    if published.output:
+        notes.append(f"the files are in {published.output}")
+    rows = list(map(_outcome_cells, published.repositories))
+    print_table(Table(title, columns, rows, notes))
     for outcome in published.repositories:
         if outcome.missing and outcome.state != "failed":
             missing = ", ".join(outcome.missing)
-            say(f"{outcome.repo_id} (dataset): without {missing}, whose data is not available", "yellow")
+            say(
+                f"{outcome.repo_id} (dataset): without {missing}, whose data is not available",
+                "yellow",
+            )
         if outcome.reason:
-            write, style = (say_on_stderr, "red") if outcome.state == "failed" else (say, "yellow")
-            write(f"{outcome.repo_id} ({outcome.kind}): {outcome.reason}", style)
+            text = f"{outcome.repo_id} ({outcome.kind}): {outcome.reason}"
+            if outcome.state == "failed":
+                say_on_stderr(text, "red")
+            else:
+                say(text, "yellow")
 
 
 def _outcome_cells(outcome: Repository) -> list[Any]:
@@ -231,29 +251,37 @@ def results(
     source_url: Annotated[
         str | None,
         Option(
-            metavar="URL", help="A link to the evaluation, such as its logs: https://... or http://..."
+            metavar="URL",
+            help="A link to the evaluation, such as its logs: https://... or http://...",
         ),
     ] = None,
     allow_unofficial: Annotated[
         bool,
-        Option("--allow-unofficial", help="Accept unofficial scores. The notes state the deviations."),
+        Option(
+            "--allow-unofficial", help="Accept unofficial scores. The notes state the deviations."
+        ),
     ] = False,
     output: Annotated[
         Path | None,
-        Option(metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."),
+        Option(
+            metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."
+        ),
     ] = None,
     push: Annotated[
         str | None, Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        Option("--dry-run", help="Print what --output and --push would write and send, and exit."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
+    """Convert scores to `.eval_results/*.yaml` for a model's repository on the Hub.
 
-    An open pull request of the same user with the same title is updated.
-
-    Each entry is one score. Without --scores, all that the benchmark's authors report. Its notes
-    contain n, the 95% interval, the deviations from the official
-    score and the signature.
+    The files are printed, written with --output, or sent as a pull request with --push. An open
+    pull request of the same user with the same title is updated. Each entry is one score. Without
+    --scores, there is one for each score that the benchmark's authors report. Its notes contain n,
+    the 95% interval, the deviations from the official score and the signature.
     """
     from qabench.hub import results as hub_results
     from qabench.hub.client import check_name
@@ -261,40 +289,66 @@ def results(
     about = hub_results.About(setting, dataset, dataset_revision, source_url, allow_unofficial)
     if push:
         check_name("the model", push, "ORG/NAME")
+
+    # Make the entries of all reports, by the path that they have in the model's repository.
     files: Files = {}
     for path in reports:
         with plain_warnings():
             documents = hub_results.read_reports(path)
         for report in documents:
-            model = report.get("model")
-            if push and model and not model.endswith(push):
-                warn(f"{path} is about the model {model}, not {push}")
-            new, present = (
-                hub_results.entries(report, about, scores),
-                files.setdefault(hub_results.path_of(report, about), []),
-            )
-            if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
+            if push and (other := hub_results.other_model(report, push)):
+                warn(f"{path} is about the model {other}, not {push}")
+            new = hub_results.entries(report, about, scores)
+            present = files.setdefault(hub_results.path_of(report, about), [])
+            repeated = {entry.task_id for entry in present} & {entry.task_id for entry in new}
+            if repeated:
                 raise InputError(
                     f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
                 )
-            present += hub_results.with_revisions(new, report) if push else new
-    paths = {output / name: entries for name, entries in files.items()} if output else {}
-    texts = {}  # all are made before the first one is written
-    for path, entries in paths.items():
-        old = path.read_bytes() if path.is_file() else b""
-        texts[path] = hub_results.to_yaml(entries, old, path)
-    for path, text in texts.items():
-        write_text(path, text)
-    pull_request = hub_results.push(push, files) if push else None
+            if push:
+                # This asks the Hub, which only --push needs.
+                new = hub_results.with_revisions(new, report)
+            present += new
+    if not files:
+        # The warnings above say what was left out of folders.
+        raise InputError(f"nothing to convert in {', '.join(map(str, reports))}")
+    # All texts are made before the first file is written, so an error leaves no half of them.
+    texts = {}
+    if output:
+        for name, entries in files.items():
+            path = output / name
+            old = path.read_bytes() if path.is_file() else b""
+            texts[path] = hub_results.to_yaml(entries, old, path)
+
+    # Write and send them.
+    pull_request = None
+    if not dry_run:
+        for path, text in texts.items():
+            write_text(path, text)
+        if push:
+            pull_request = hub_results.push(push, files)
+
+    # Print what was done, or what --dry-run would do.
     yaml_texts = {name: hub_results.to_yaml(entries) for name, entries in files.items()}
-    written = list(map(str, texts))
+    planned = list(map(str, texts))
+    written = [] if dry_run else planned
     if as_json:
         rows = {name: eval_result_entries_to_yaml(entries) for name, entries in files.items()}
-        document = {"files": rows, "written": written}
-        print_json(document | {"model": push, "pull_request": pull_request})
+        document: Json = {"files": rows, "written": written}
+        document |= {"model": push, "pull_request": pull_request}
+        if dry_run:
+            document |= {"dry_run": True, "would_write": planned}
+        print_json(document)
+    elif dry_run:
+        _print_entries(yaml_texts, [], None, None)
+        for name in planned:
+            say(f"--dry-run: would write {name}")
+        if push:
+            say(f"--dry-run: would send {', '.join(files)} to {push}")
     else:
         _print_entries(yaml_texts, written, push, pull_request)
-    if push:  # otherwise, the command does not need the Hub
+    if push:
+        # Without --push, the command does not need the Hub.
         _say_where_shown(files)
 
 
@@ -332,5 +386,6 @@ def _print_entries(
     elif model:
         say(f"{model} already has these results: no pull request was opened")
     if not written and not model:
+        # Nothing was written or sent, so the files themselves are the output.
         for path, text in documents.items():
             write_document(f"# {path}\n{text}")

@@ -1,4 +1,4 @@
-"""``qabench new``: a small, complete benchmark outside of this package, to be changed into another one."""
+"""``qabench new``: a small, complete benchmark outside of this package, to be changed."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ def new(
     texts = {}
     for path in sorted(template.rglob("*")):
         if path.is_file():
+            # Code in the template ends with .txt, so that no tool takes it for this package's.
             target = str(path.relative_to(template)).removesuffix(".txt")
             texts[output / _renamed(target, name)] = _renamed(path.read_text("utf-8"), name)
-    if existing := [path for path in texts if path.exists()]:
-        raise InputError(f"{existing[0]} exists; choose another --output")
+    # All files are checked before the first is written.
+    for path in texts:
+        if path.exists():
+            raise InputError(f"{path} exists; choose another --output")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
@@ -55,5 +58,5 @@ def new(
 
 def _renamed(text: str, name: str) -> str:
     """Return a text of the example with another name."""
-    title = "".join(part.capitalize() for part in name.split("_"))
+    title = "".join(word.capitalize() for word in name.split("_"))
     return text.replace(EXAMPLE, name).replace(EXAMPLE.capitalize(), title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -10,17 +11,29 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names, shipped_names
+from qabench.benchmarks import Option as BenchmarkOption
 from qabench.errors import InputError
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
 
 
-def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
-    """Return the allowed names of each benchmark of this package, for a help text.
+# Help texts contain these instead of the names, which are inserted when the help is shown: they are
+# in the benchmark's class, which must be imported.
+GROUPS, GROUPINGS, SETTINGS = "{groups}", "{groupings}", "{settings}"
 
-    Those from outside would have to be imported: `qabench list BENCHMARK` prints theirs.
-    """
-    return "; ".join(f"{name}: {', '.join(names_of(benchmark(name)))}" for name in shipped_names())
+
+def with_names(text: str) -> str:
+    """Return a help text with the names of this package's benchmarks. No other is imported."""
+    names_of: dict[str, Callable[[Benchmark], Iterable[str]]] = {
+        GROUPS: lambda each: each.groups,
+        GROUPINGS: lambda each: each.groupings,
+        SETTINGS: lambda each: [setting.name for setting in each.settings],
+    }
+    for placeholder, names in names_of.items():
+        if placeholder in text:
+            lists = [f"{name}: {', '.join(names(benchmark(name)))}" for name in shipped_names()]
+            text = text.replace(placeholder, "; ".join(lists))
+    return text
 
 
 BenchmarkName = Annotated[
@@ -29,15 +42,10 @@ BenchmarkName = Annotated[
 
 _SCORES = (
     "Only these scores, or groups of scores; `qabench list BENCHMARK` prints their names. "
-    f"Groups: {_by_benchmark(lambda each: each.groups)}."
+    f"Groups: {GROUPS}."
 )
-_GROUPINGS = (
-    "Also print the scores of each category of questions: "
-    f"{_by_benchmark(lambda each: each.groupings)}. May be repeated."
-)
-_SETTINGS = "What the model is given: " + _by_benchmark(
-    lambda each: [setting.name for setting in each.settings]
-)
+_GROUPINGS = f"Also print the scores of each category of questions: {GROUPINGS}. May be repeated."
+_SETTINGS = f"What the model is given: {SETTINGS}"
 
 ConfigName = Annotated[str | None, Option(help="The dataset's config. Default: the benchmark's.")]
 Scores = Annotated[list[str] | None, Option("--scores", metavar="NAME,...", help=_SCORES)]
@@ -46,14 +54,23 @@ SettingName = Annotated[str | None, Option(help=f"{_SETTINGS}. Default: the firs
 TaskArguments = Annotated[
     list[str] | None,
     Option(
-        "-T", metavar="NAME=VALUE", help="An option of the setting, see --list-options. May be repeated."
+        "-T",
+        metavar="NAME=VALUE",
+        help="An option of the setting, see --list-options. May be repeated.",
     ),
 ]
 Questions = Annotated[
-    Path | None, Option("--questions", help="A file of questions in the benchmark's official format.")
+    Path | None,
+    Option("--questions", help="A file of questions in the benchmark's official format."),
 ]
 IdColumn = Annotated[
-    str | None, Option(metavar="NAME", help="The column of predictions with the question's id.")
+    str | None,
+    Option(
+        "--id-column",
+        "--id",
+        metavar="NAME",
+        help="The column of predictions, or of a table of scores, with the question's id.",
+    ),
 ]
 AnswerColumn = Annotated[
     str | None, Option(metavar="NAME", help="The column of predictions with the answer.")
@@ -63,7 +80,8 @@ Output = Annotated[Path | None, Option("--output", "-o", help="Write the result 
 Samples = Annotated[
     bool,
     Option(
-        "--samples", help="The files are samples of one system: pass@k and pass^k of its 0/1 scores."
+        "--samples",
+        help="The files are samples of one system: pass@k and pass^k of its 0/1 scores.",
     ),
 ]
 PassKs = Annotated[
@@ -74,7 +92,61 @@ PassKs = Annotated[
         help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to the number of samples.",
     ),
 ]
-AllScores = Annotated[bool, Option("--all-scores", help="Print all scores, not only the main ones.")]
+AllScores = Annotated[
+    bool, Option("--all-scores", help="Print all scores, not only the main ones.")
+]
+
+Percent = Annotated[bool, Option("--percent", help="Print scores in percent.")]
+Decimals = Annotated[
+    int | None,
+    Option(
+        metavar="N",
+        help="The decimals of printed scores. Default: 4, or 2 with --percent. CSV and JSON have all digits.",
+    ),
+]
+ShortSignatures = Annotated[
+    bool,
+    Option(
+        "--short-signatures",
+        help="Print signatures without the fields that have official values, and with a digest of the whole signature.",
+    ),
+]
+
+ScoreColumns = Annotated[
+    list[str] | None,
+    Option(
+        "--score",
+        metavar="NAME",
+        help="The files are tables of scores of any tool (CSV, TSV, Parquet, JSONL) with this column. May be repeated.",
+    ),
+]
+SystemColumn = Annotated[
+    str | None,
+    Option(
+        "--system",
+        metavar="NAME",
+        help="The column of a table of scores with the system's name. Default: each file is a system.",
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    Option(
+        "--cluster",
+        metavar="NAME",
+        help="Questions with the same value belong together, such as those about one passage: a column of a table of "
+        "scores, a field of a log's questions, or a grouping. Intervals and tests are over clusters.",
+    ),
+]
+Human = Annotated[
+    str | None,
+    Option(
+        "--human",
+        metavar="[FILE]",
+        help="Correct scores of a judge by labels of people: a table with the columns id and label, of a random part "
+        "of what was judged (see `qabench sample`). Without FILE, the labels of the benchmark's dataset; dataset:N for "
+        "a random part of N of them. Corrected values are not official.",
+    ),
+]
 
 OnRay = Annotated[
     bool, Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")
@@ -90,15 +162,25 @@ RayAddress = Annotated[
 
 # Options of the commands that work on several benchmarks or configs.
 BenchmarkNames = Annotated[
-    list[str] | None, Argument(metavar="BENCHMARK...", help="Which benchmarks. Default: all of them.")
+    list[str] | None,
+    Argument(metavar="BENCHMARK...", help="Which benchmarks. Default: all of them."),
+]
+LowerIsBetter = Annotated[
+    list[str] | None,
+    Option(
+        metavar="SCORE",
+        help="A score of another task whose lower value is better, such as an error rate. May be repeated.",
+    ),
 ]
 ConfigNames = Annotated[
-    list[str] | None, Option("--config", help="Only this config of a single benchmark. May be repeated.")
+    list[str] | None,
+    Option("--config", help="Only this config of a single benchmark. May be repeated."),
 ]
 SkipMissing = Annotated[
     bool, Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing.")
 ]
-# Added to all commands, and to those with the option ``Format``: see ``qabench.cli``.
+# --quiet is added to all commands, and --json to those with the option ``Format``. See
+# ``qabench.cli``.
 Quiet = Annotated[bool, Option("--quiet", help="Do not print progress and hints.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON document instead of tables.")]
 DryRun = Annotated[
@@ -108,20 +190,43 @@ PriceIn = Annotated[float | None, Option(min=0, help="The price per million prom
 PriceOut = Annotated[float | None, Option(min=0, help="The price per million reply tokens.")]
 
 
+def benchmark_options(names: Sequence[str]) -> list[inspect.Parameter]:
+    """Return the options of benchmarks as parameters that Typer reads. The default of each is None."""
+    options: dict[str, BenchmarkOption] = {}
+    benchmarks: dict[str, list[str]] = {}
+    for name in names:
+        for option in benchmark(name).options:
+            # Benchmarks may share an option, whose help then names all of them.
+            options.setdefault(option.name, option)
+            benchmarks.setdefault(option.name, []).append(name)
+    parameters = []
+    for name, option in options.items():
+        text = f"[{', '.join(benchmarks[name])}] {option.about.rstrip('.')}."
+        if option.choices:
+            text += f" One of {', '.join(option.choices)}."
+        if option.default is not None and option.type is not bool:
+            text += f" Default: {option.default}."
+        flag = f"--{name.replace('_', '-')}"
+        declared = Option(flag, help=text, metavar=option.metavar or None)
+        annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
+        # None says that the user left it out: the benchmark knows its own default.
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, kind, default=None, annotation=annotation))
+    return parameters
+
+
 def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]:
     """Return the benchmark and the files of the arguments [BENCHMARK] FILE...
 
-    If the first argument is a file, it is the first log, and the benchmark stands for any other
-    task.
-
-    Raises:
-        InputError: an unknown benchmark, or no file.
+    If the first argument is a file, all arguments are logs, and the benchmark is a placeholder for
+    tasks of other packages.
     """
     first, *files = arguments
     is_name = first.removeprefix("qabench/") in benchmark_names()
     path = Path(first.partition(",")[0])
     # Names have no suffix: a path that does not exist gets an error about the file.
-    if not is_name and (path.exists() or path.suffix):
+    # NAME=FILE names a system.
+    if not is_name and (path.exists() or path.suffix or "=" in first):
         return benchmark(""), list(arguments)
     scorer = benchmark(first)
     if not files:
@@ -129,37 +234,87 @@ def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]
     return scorer, files
 
 
-def benchmark_first(paths: Sequence[Path], benchmark: str | None) -> tuple[list[Path], str | None]:
+def benchmarks_and_files(arguments: Sequence[str]) -> list[tuple[Benchmark, list[str]]]:
+    """Return the benchmarks of the arguments BENCHMARK FILE... BENCHMARK FILE... with files.
+
+    A benchmark's name at the end, with no file after it, is itself a file
+    (``benchmark_and_files``).
+    """
+    names = benchmark_names()
+    parts: list[list[str]] = [list(arguments[:1])]
+    begins_with_name = bool(arguments) and arguments[0].removeprefix("qabench/") in names
+    for position, argument in enumerate(arguments[1:], start=1):
+        is_name = begins_with_name and argument.removeprefix("qabench/") in names
+        has_file = position + 1 < len(arguments) and arguments[position + 1] not in names
+        # The benchmark before needs at least one file, so a name right after it is a file.
+        if is_name and has_file and len(parts[-1]) > 1:
+            parts.append([])
+        parts[-1].append(argument)
+    return list(map(benchmark_and_files, parts))
+
+
+def score_tables(
+    paths: Sequence[str],
+    scores: Sequence[str] | None,
+    id_column: str | None,
+    system: str | None,
+    cluster: str | None,
+) -> list[Any]:
+    """Return the evaluations of tables of scores, or the paths without ``--score``."""
+    if scores is None:
+        if system is not None:
+            raise InputError(f"--system {system} needs --score: the column with the scores")
+        return list(paths)
+    from qabench.runs.score_tables import read_scores
+    from qabench.runs.sources import name_and_path, with_name
+
+    evaluations: list[Any] = []
+    for argument in paths:
+        name, path = name_and_path(argument)
+        own = read_scores(path, scores, id=id_column or "id", system=system, cluster=cluster)
+        evaluations += with_name(own, name)
+    return evaluations
+
+
+def benchmark_first(paths: Sequence[Path], name: str | None) -> tuple[list[Path], Benchmark]:
     """Return the files and the benchmark of the arguments [BENCHMARK] FILE... and of --benchmark."""
     first, *files = paths
-    if benchmark is None and files and str(first) in benchmark_names() and not first.exists():
-        return files, str(first)
-    return [first, *files], benchmark
+    # With files, a benchmark's name is the benchmark, even if a folder has the same name.
+    if name is None and files and str(first) in benchmark_names():
+        return files, benchmark(str(first))
+    return [first, *files], benchmark(name or "")
 
 
 def parse_ks(text: str | None) -> list[int]:
     """Return the numbers of --pass-k; [] without it. Raises InputError."""
-    parts = text.split(",") if text is not None else []
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
-        raise InputError(f"--pass-k {text}; allowed: positive numbers with commas, such as 1,2,4")
-    return list(dict.fromkeys(map(int, parts)))
+    if text is None:
+        return []
+    numbers = []
+    for part in text.split(","):
+        if not part.isdigit() or int(part) == 0:
+            raise InputError(
+                f"--pass-k {text}; allowed: positive integers separated by commas, such as 1,2,4"
+            )
+        numbers.append(int(part))
+    # A repeated k would be a repeated row.
+    return list(dict.fromkeys(numbers))
 
 
 def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:
-    """Return a context in which qabench works on a Ray cluster, or in this process without ``ray`` and an address."""
+    """Return a context in which qabench works on a Ray cluster, or in this process without one."""
     if not ray and address is None:
         return nullcontext()
-    from qabench.scale import Cluster
+    from qabench.cluster import Cluster
 
     return Cluster(address)
 
 
 def prices(price_in: float | None, price_out: float | None) -> Any:
-    """Return ``qabench.llm.client.Prices``, or None without prices."""
-    from qabench.llm.client import Prices
-
+    """Return ``qabench.llm.caller.Prices``, or None without prices."""
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
         raise InputError("--price-in and --price-out (per million tokens) must be given together")
+    from qabench.llm.caller import Prices
+
     return Prices(price_in, price_out)

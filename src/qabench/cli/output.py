@@ -5,7 +5,9 @@ rich is imported when it is used.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import sys
 import time
 import warnings
@@ -13,16 +15,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from qabench.io.tables import Table, printable, write_document
+from qabench.errors import FallbackWarning, installable
+from qabench.io.files import cache_dir
+from qabench.io.redaction import printable, write_document
+from qabench.io.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# lines in a pipe are read by a program or a pager, and not wrapped at 80 characters
+# Lines in a pipe are read by a program or a pager, and not wrapped at 80 characters. COLUMNS replaces it.
 PIPE_WIDTH = 200
-CLEARED = "\r\x1b[K"  # to the start of an empty line
-SECONDS_BETWEEN_CHANGES = 0.1  # of progress on a terminal
-SECONDS_BETWEEN_LINES = 5.0  # of progress elsewhere
+CLEAR_LINE = "\r\x1b[K"
+# Progress is one line that changes on a terminal, and new lines elsewhere.
+SECONDS_BETWEEN_CHANGES = 0.1
+# In a file or a pipe, progress is a line now and then instead of a bar.
+SECONDS_BETWEEN_LINES = 5.0
+# A file in the cache.
+SHOWN_WARNINGS = "shown-warnings.txt"
+# The first answers say little about the time that is left.
+SECONDS_BEFORE_ESTIMATE = 5.0
 
 _STATE = {"quiet": False}
 
@@ -33,7 +44,7 @@ def set_quiet(quiet: bool) -> None:
 
 
 def say(text: object, style: str | None = None) -> None:
-    """Print a line on standard output, with control characters escaped and without interpreting markup."""
+    """Print a line on standard output. Control characters are escaped, and markup is not read."""
     _console().print(printable(text), style=style, markup=False, soft_wrap=True)
 
 
@@ -49,8 +60,8 @@ def hint(text: object, style: str | None = "dim") -> None:
 
 
 def warn(text: object) -> None:
-    """Print a warning on standard error."""
-    say_on_stderr(f"warning: {text}", "yellow")
+    """Print a warning on standard error. Commands that install an extra work here."""
+    say_on_stderr(f"warning: {installable(str(text))}", "yellow")
 
 
 def json_text(document: Any) -> str:
@@ -64,17 +75,17 @@ def print_json(document: Any) -> None:
 
 
 def print_table(table: Table, format: str = "table", document: Any = None) -> None:
-    """Print a table on standard output.
-
-    See ``print_tables``.
-    """
+    """Print a table on standard output. See ``print_tables``."""
     print_tables([table], format, document)
 
 
 def print_tables(tables: Sequence[Table], format: str = "table", document: Any = None) -> None:
-    """Print tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json".
+    """Print tables on standard output.
 
-    "json" prints the document, by default the tables.
+    Args:
+        tables: the tables.
+        format: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json".
+        document: what "json" prints. None for the tables.
     """
     if format == "json":
         print_json(document or {"tables": [table.as_dict() for table in tables]})
@@ -89,13 +100,19 @@ def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPE_WIDTH
+    columns = os.environ.get("COLUMNS", "")
+    # If the width is None, rich takes it from COLUMNS or the terminal.
+    # Some terminals without a size set it to 0.
+    has_columns = columns.isdecimal() and int(columns) > 0
+    width = None if stream.isatty() or has_columns else PIPE_WIDTH
     return Console(stderr=stderr, highlight=False, width=width)
 
 
 @contextmanager
 def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
-    """Show progress on standard error: one line that changes on a terminal, else a line every few seconds.
+    """Show progress on standard error.
+
+    On a terminal it is one line that changes, elsewhere a line every few seconds.
 
     Args:
         label: what is done, such as "Scoring".
@@ -106,16 +123,22 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
     """
     start, end, pause = "", "\n", SECONDS_BETWEEN_LINES
     if sys.stderr.isatty():
-        start, end, pause = CLEARED, "", SECONDS_BETWEEN_CHANGES
+        start, end, pause = CLEAR_LINE, "", SECONDS_BETWEEN_CHANGES
     last = time.monotonic()
+    # When the first items were done, and how many.
+    first: tuple[float, int] | None = None
 
     def show(done: int, total: int) -> None:
-        nonlocal last
-        if _STATE["quiet"] or (time.monotonic() - last < pause and done != total):
+        nonlocal last, first
+        now = time.monotonic()
+        if first is None or done < first[1]:
+            first = (now, done)
+        if _STATE["quiet"] or (now - last < pause and done != total):
             return
-        last = time.monotonic()
+        last = now
         numbers = f"{done:,} of {total:,}" if total else f"{done:,}"
-        text = printable(f"{label}: {numbers} {unit}".rstrip())
+        left = time_left(now - first[0], done - first[1], total - done)
+        text = printable(f"{label}: {numbers} {unit}".rstrip() + left)
         print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
 
     try:
@@ -124,9 +147,63 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
         print(start, end="", file=sys.stderr, flush=True)
 
 
+def time_left(seconds: float, done: int, remaining: int) -> str:
+    """Return an estimate of the time that is left, such as ", about 3 min left", or "".
+
+    Args:
+        seconds: the time since progress started.
+        done: what was done in this time.
+        remaining: what is not done yet.
+    """
+    if seconds < SECONDS_BEFORE_ESTIMATE or done <= 0 or remaining <= 0:
+        return ""
+    left = seconds / done * remaining
+    if left < 60:
+        return f", about {left:.0f} s left"
+    if left < 2 * 3600:
+        return f", about {left / 60:.0f} min left"
+    return f", about {left / 3600:.0f} h left"
+
+
+@contextmanager
+def scoring_progress() -> Iterator[Callable[[int, int], None]]:
+    """Show the progress of scoring, and warnings as one line. Yields the function for the progress."""
+    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
+        try:
+            yield progress
+        except KeyboardInterrupt:
+            hint(
+                "interrupted: if a judge was asked, its replies are kept, and the same command asks for the others"
+            )
+            raise
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
+    if not issubclass(category, FallbackWarning) or _is_first_time(str(message)):
+        warn(message)
+
+
+def _is_first_time(text: str) -> bool:
+    """Return whether no command has shown a text on this machine, and note that it is shown now."""
+    path = cache_dir() / SHOWN_WARNINGS
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    try:
+        if path.is_file() and digest in path.read_text("ascii").split():
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="ascii") as file:
+            file.write(digest + "\n")
+    except (OSError, ValueError):
+        # Without a writable cache, the warning is shown each time.
+        pass
+    return True
+
+
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print warnings as one line, without file names and source lines."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: warn(message)
+        warnings.showwarning = _show_warning
         yield

@@ -16,12 +16,15 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
 from qabench.data.sources import available
 from qabench.io.limits import json_of
-from qabench.io.tables import printable, write_line
-from qabench.loading_scripts import custom_folders, dataset_table, shipped_names, source_table
+from qabench.io.redaction import printable, write_line
+from qabench.loading_scripts import custom_folders, dataset_table, shipped_names
 
-SECONDS = 5  # for all of them together
-MAX_REASON = 300  # characters
-RESULT = "qabench: "  # before the line with the rows, which code from outside cannot print by chance
+# Importing another package may take any time, but a listing must not.
+SECONDS_FOR_ALL = 5
+# A reason is a single line, whatever an exception says.
+MAX_REASON_CHARACTERS = 300
+# The beginning of the line with the rows, which code from outside cannot print by chance.
+RESULT = "qabench: "
 CODE = "import sys; from qabench.cli import outside; outside.print_rows(*sys.argv[1:])"
 Rows = Callable[[str], list[Json]]
 
@@ -31,7 +34,7 @@ class Listing:
     """Rows about all benchmarks, and why there are none for the others.
 
     Attributes:
-        rows: of the benchmarks of this package, then of those from outside.
+        rows: the rows of the benchmarks of this package, then of those from outside.
         broken: benchmark from outside -> why it cannot be used, in one line.
     """
 
@@ -40,8 +43,10 @@ class Listing:
 
     @property
     def document(self) -> Json:
-        """Return the part of a JSON document about broken benchmarks, which is empty if there are none."""
-        return {"broken": self.broken} if self.broken else {}
+        """Return the part of a JSON document about broken benchmarks, or {} without any."""
+        if not self.broken:
+            return {}
+        return {"broken": self.broken}
 
     @property
     def notes(self) -> list[str]:
@@ -51,16 +56,22 @@ class Listing:
 
 def config_rows(name: str) -> list[Json]:
     """Return the configs of a benchmark, for ``qabench list``."""
+    table = dataset_table(name)
     rows = []
-    for config in dataset_table(name).configs.values():
-        places = {available(source_table(name)[file]) for file in config.files}
-        data = "to fetch" if None in places else " and ".join(sorted(map(str, places)))
+    for config in table.configs.values():
+        locations = {available(table.sources[file]) for file in config.files}
+        if not locations:
+            data = "shipped"
+        elif None in locations:
+            data = "to fetch"
+        else:
+            data = " and ".join(sorted(map(str, locations)))
         rows.append(
             {
                 "benchmark": name,
                 "config": config.name,
                 "splits": list(config.splits),
-                "data": data or "shipped",
+                "data": data,
                 "description": config.description,
             }
         )
@@ -69,44 +80,51 @@ def config_rows(name: str) -> list[Json]:
 
 def need_rows(name: str) -> list[Json]:
     """Return what a benchmark needs on a machine, for ``qabench env``."""
-    return [
-        {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
-        for need in benchmark(name).needs
-    ]
+    rows = []
+    for need in benchmark(name).needs:
+        missing = need.missing(name)
+        rows.append({"benchmark": name, "what": need.what, "missing": missing, "fix": need.fix})
+    return rows
 
 
 ROWS: dict[str, Rows] = {"configs": config_rows, "needs": need_rows}
 
 
 def listing(kind: str) -> Listing:
-    """Return the rows of all benchmarks of a kind in ``ROWS``. Those from outside have a few seconds."""
+    """Return the rows of all benchmarks, of a kind in ``ROWS``."""
     outside = sorted(custom_folders())
+    # All processes start before the rows of this package are read, so they run at the same time.
     started = {}
     broken = {}
     for name in outside:
+        # The system may refuse to start another process of Python.
         try:
             started[name] = _process(kind, name)
-        except (
-            OSError
-        ) as error:  # the system has no more processes, or the user may not start Python again
-            broken[name] = printable(f"no process for its import: {error}", MAX_REASON)
-    rows = [row for name in shipped_names() for row in ROWS[kind](name)]
-    deadline = time.monotonic() + SECONDS
+        except OSError as error:
+            broken[name] = printable(f"no process for its import: {error}", MAX_REASON_CHARACTERS)
+    rows = []
+    for name in shipped_names():
+        rows += ROWS[kind](name)
+    deadline = time.monotonic() + SECONDS_FOR_ALL
     for name, process in started.items():
         try:
             output, errors = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
+            # Waits for its end, which closes its pipes.
             process.communicate()
-            broken[name] = f"its import takes more than {SECONDS} seconds"
+            broken[name] = f"its import takes more than {SECONDS_FOR_ALL} seconds"
             continue
         lines = [line for line in output.splitlines() if line.startswith(RESULT)]
         if lines:
             rows += json_of(lines[-1].removeprefix(RESULT))
-        else:
-            reasons = [line for line in errors.splitlines() if line.strip()]
-            reason = reasons[-1] if reasons else f"its import ends with exit code {process.returncode}"
-            broken[name] = printable(reason.removeprefix(RESULT), MAX_REASON)
+            continue
+        reason = f"its import ends with exit code {process.returncode}"
+        messages = [line for line in errors.splitlines() if line.strip()]
+        if messages:
+            # The last line of a traceback has the exception.
+            reason = messages[-1].removeprefix(RESULT)
+        broken[name] = printable(reason, MAX_REASON_CHARACTERS)
     return Listing(rows, broken)
 
 
@@ -125,9 +143,12 @@ def _process(kind: str, name: str) -> subprocess.Popen[str]:
 def print_rows(kind: str, name: str) -> None:
     """Print the rows of a benchmark from outside. This is what the process of ``listing`` runs."""
     try:
-        benchmark(name)  # so that both kinds report a broken one
+        # Not every kind of rows imports the benchmark, but every kind must report a broken one.
+        benchmark(name)
         rows = ROWS[kind](name)
-    except Exception as error:  # the reason is all that the parent process needs
+    except Exception as error:
+        # The parent process needs nothing but the reason.
         sys.exit(f"{RESULT}{error}")
-    write_line("")  # code from outside may have begun a line
+    # Code from outside may have printed the beginning of a line.
+    write_line("")
     write_line(RESULT + json.dumps(rows))

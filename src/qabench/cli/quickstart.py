@@ -1,11 +1,11 @@
-"""``qabench quickstart``: scores and a comparison on the shipped sample, in seconds, without network access."""
+"""``qabench quickstart``: scores and a comparison on the shipped sample, without network access."""
 
 from __future__ import annotations
 
 from qabench.cli.output import hint, plain_warnings, print_tables
 from qabench.cli.score import print_evaluations, print_notes
 from qabench.loading_scripts import FOLDER
-from qabench.runs.sources import evaluate_predictions
+from qabench.runs.predictions import evaluate_predictions
 
 BENCHMARK = "fanoutqa"
 NEXT = {
@@ -23,9 +23,10 @@ def quickstart() -> None:
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}
     comparison = compare(BENCHMARK, "sample", systems)
+    # A comparison has the best system first.
     ranked = [systems[label] for label in comparison.systems]
     print_evaluations(ranked, [], "table")
-    print_tables(comparison.tables()[1:])
+    print_tables(comparison.score_tables()[1:])
     print_notes(ranked, [], "table")
     hint("\nNext:", "bold")
     for command, purpose in NEXT.items():

@@ -17,6 +17,8 @@ from qabench.cli.options import (
     BenchmarkName,
     ConfigName,
     Format,
+    Human,
+    LowerIsBetter,
     Output,
     PassKs,
     Questions,
@@ -25,13 +27,25 @@ from qabench.cli.options import (
     benchmark_first,
     parse_ks,
 )
-from qabench.cli.output import hint, print_tables, say, say_on_stderr, warn
-from qabench.cli.score import scored
+from qabench.cli.output import (
+    hint,
+    plain_warnings,
+    print_json,
+    print_table,
+    say,
+    say_on_stderr,
+    scoring_progress,
+    warn,
+)
+from qabench.cli.score import corrected_sources
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.evaluation.score_spec import select_scores
 from qabench.io.environment import offline_variable
 from qabench.io.files import check_writable, write_json, write_text
-from qabench.io.tables import Table, bounds_text, write_document
+from qabench.io.redaction import write_document
+from qabench.io.tables import Table, bounds_text
+from qabench.runs.file_kinds import LINES
+from qabench.runs.selection import not_in_log
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
@@ -39,8 +53,11 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
 
 PREDICTIONS, RECORDS, EVERY_EVAL_EVER = EXPORTS = ("predictions", "records", "eee")
+# The Hub's leaderboard is only one of the sources, so it is left out if it is slow.
 HUB_SECONDS = 20.0
-# fields of a ranked system, before and after its value and interval
+# The name of the source, for published scores.
+PUBLISHED = "published"
+# The fields of a ranked system before and after its value and interval.
 SYSTEM, SCORE = ("rank", "system"), ("n", "metric", "config", "setting", "judge", "source")
 
 
@@ -58,6 +75,7 @@ def leaderboard(
     questions: Questions = None,
     format: Format = "table",
     output: Output = None,
+    **options: Any,
 ) -> None:
     """Rank systems: published scores, the Hub's entries, and your own evaluations.
 
@@ -68,76 +86,140 @@ def leaderboard(
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 
     scorer = benchmark_of(benchmark)
+    values = scorer.checked_options(options)
     if setting and scorer.settings:
+        # Raises an error for a setting that the benchmark does not have.
         scorer.setting(setting)
+
+    # Collect the entries: your own evaluations and published scores.
     evaluations: list[Evaluation] = []
     notes: list[str] = []
     if files:
-        sources = scored(files, scorer.name, config, questions=questions)
+        with scoring_progress() as progress:
+            sources = read_evaluations(
+                files, scorer, config, questions=questions, progress=progress, **values
+            )
         evaluations = sources.evaluations
         notes += sources.notes
     entries: list[RankedSystem] = []
     try:
         entries += published_entries(scorer.name)
     except SourceError as error:
+        # Your own systems can be ranked without the file of published scores.
         notes.append(f"The published scores are not available: {error}")
     if scores is not None:
         names = [spec.name for spec in select_scores(scorer.scores, scores, scorer.title)]
     elif headline := scorer.headline_score(evaluations):
         names = [headline.name]
     else:
+        # Without evaluations, no score is the main one, so the first published one is shown.
         names = [entry.metric for entry in entries][:1]
     for evaluation in evaluations:
         entries += own_entries(evaluation, names, setting)
-    shown = [
-        entry
-        for entry in entries
-        if entry.metric in names and setting in (None, entry.setting) and config in (None, entry.config)
-    ]
+
+    # Rank those that the options ask for.
+    shown = []
+    for entry in entries:
+        # Published scores of some benchmarks name no setting. They may be of any.
+        has_setting = setting is None or entry.setting in (setting, "")
+        has_config = config in (None, entry.config)
+        if entry.metric in names and has_setting and has_config:
+            shown.append(entry)
     rows = ranked(shown, scorer)
-    hub, hub_note = _on_hub(f"qabench/{scorer.name}")
+    settings = {entry.setting for entry in shown}
+    if setting and "" in settings:
+        notes.append(
+            f"The published scores of {scorer.title} name no setting: they are shown with every one."
+        )
+    if other_questions := _note_about_other_questions(entries, evaluations, names):
+        notes.append(other_questions)
+    hub, hub_note = _on_hub(scorer)
+    # Entries of the Hub state their score, config and setting in free text, which not all have.
     if not (setting or config or scores):
         rows += hub
-        rows.sort(key=lambda entry: entry.rank is None)  # stable: only moves unranked systems to the end
+        # A stable sort, which only moves systems without a rank to the end.
+        rows.sort(key=lambda entry: entry.rank is None)
     if hub_note:
         notes.append(hub_note)
+    notes_of_rows = _without_scores(evaluations, names)
     if not rows:
-        raise InputError(f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip())
+        raise InputError(
+            f"there are no scores of {scorer.title} to rank{_where_published(entries, setting)}. "
+            f"{' '.join([*(f'{note}.' for note in notes_of_rows), *notes])}".strip()
+        )
+
+    # Print the table, and then why systems have no rank or no row.
     document = list(map(asdict, rows))
     if output:
         write_json(output, document)
-    print_tables([_table(scorer, rows)], format, document)
-    notes[:0] = [
-        f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}"
-        for entry in rows
-        if entry.deviations
-    ]
-    for note in notes:
-        (say if format == "table" else say_on_stderr)(note, "yellow")
+    if format == "csv":
+        print_table(_number_table(scorer, rows), "csv")
+    else:
+        print_table(_table(scorer, rows), format, document)
+    for entry in rows:
+        if entry.deviations:
+            reasons = "; ".join(entry.deviations)
+            notes_of_rows.append(f"{entry.system} has no rank in {entry.metric}: {reasons}")
+    for note in [*notes_of_rows, *notes]:
+        if format == "table":
+            say(note, "yellow")
+        else:
+            # Standard output has only the document, so the note goes to standard error.
+            say_on_stderr(note, "yellow")
 
 
-def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
-    """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
+def _note_about_other_questions(
+    entries: Sequence[RankedSystem], evaluations: Sequence[Evaluation], names: Sequence[str]
+) -> str:
+    """Return a note if no published score is for the questions of an evaluation, else ""."""
+    published = set()
+    for entry in entries:
+        if entry.source == PUBLISHED and entry.metric in names:
+            published.add(entry.config)
+    own = {evaluation.config for evaluation in evaluations}
+    only_own = sorted(own - published)
+    if not published or not only_own:
+        return ""
+    return (
+        f"The published scores are for other questions ({', '.join(sorted(published))}): systems on "
+        f"{' and '.join(only_own)} are only ranked among each other."
+    )
+
+
+def _where_published(entries: Sequence[RankedSystem], setting: str | None) -> str:
+    """Return in which settings systems are published, or "" without a setting."""
+    if setting is None:
+        return ""
+    settings = dict.fromkeys(entry.setting for entry in entries)
+    settings.pop("", None)
+    return f" in the setting {setting}; published are {', '.join(settings) or 'none'}"
+
+
+def _on_hub(scorer: Benchmark) -> tuple[list[RankedSystem], str]:
+    """Return the entries of a benchmark's leaderboard on the Hub, or a note why there are none."""
     if variable := offline_variable():
         return [], f"The Hub's entries are left out: {variable} is set."
     from huggingface_hub import HfApi
 
     from qabench.benchmarks.published import RankedSystem
     from qabench.hub.client import bounded_answers, hub_errors
+    from qabench.hub.results import described
 
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     systems = []
     try:
         with bounded_answers(), hub_errors(api):
             for entry in api.get_dataset_leaderboard(
-                dataset, base_model_only=False, timeout=HUB_SECONDS
+                f"qabench/{scorer.name}", base_model_only=False, timeout=HUB_SECONDS
             ):
+                # The Hub's entries have no fields for these three: the notes state them.
+                metric, config, setting = described(entry.notes or "", scorer)
                 ranked_system = RankedSystem(
                     system=entry.model_id,
                     score=float(entry.value),
-                    metric="",
-                    config="",
-                    setting="",
+                    metric=metric,
+                    config=config,
+                    setting=setting,
                     source=f"Hub: {entry.filename}{', verified' if entry.verified else ''}",
                     rank=int(entry.rank),
                     verified=bool(entry.verified),
@@ -146,22 +228,59 @@ def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
                 systems.append(ranked_system)
     except QabenchError as error:
         return [], f"The Hub's entries are left out: {error}"
-    systems.sort(key=lambda system: system.rank or 0)  # whatever order the Hub sends
+    # The Hub may send them in any order.
+    systems.sort(key=lambda system: system.rank or 0)
     return systems, ""
+
+
+def _without_scores(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[str]:
+    """Say which scores, or groups of scores, systems do not have: these have no row in the table."""
+    notes = []
+    for evaluation in evaluations:
+        scores, undefined = evaluation.scores(), evaluation.undefined()
+        computed = {score.spec.group for score in scores.values()}
+        groups = {spec.name: spec.group for spec in evaluation.score_specs}
+        # Several scores of a group that was not computed are one reason, so it is given once.
+        lacking: dict[str, None] = {}
+        for name in names:
+            if name in scores:
+                continue
+            if name in undefined:
+                lacking[f"score {name}: {undefined[name]}"] = None
+            elif name in groups and groups[name] not in computed:
+                lacking[f"scores of {groups[name]}"] = None
+            else:
+                lacking[f"score {name}"] = None
+        notes += [f"{evaluation.name} has no {what}" for what in lacking]
+    return notes
 
 
 def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     rows = []
     for entry in entries:
         fields = asdict(entry)
-        # published scores have none
+        # Published scores have no interval.
         interval = None if entry.n is None else bounds_text(entry.low, entry.high)
-        row = [fields[name] for name in SYSTEM]
-        row += [f"{entry.score:.4f}", interval]
-        rows.append(row + [fields[name] for name in SCORE])
+        fields |= {"value": f"{entry.score:.4f}", "95% interval": interval}
+        rows.append([fields[name] for name in (*SYSTEM, "value", "95% interval", *SCORE)])
     heading = "ranks among systems with the same score, config, setting and judge"
-    columns = [*SYSTEM, "value", "95% interval", *SCORE]
+    columns = [*SYSTEM, "value", "95% interval", *map(_column, SCORE)]
     return Table(f"{scorer.title}: {heading}", columns, rows)
+
+
+def _number_table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
+    """Return the fields of the ranked systems, with exact numbers."""
+    names = [*SYSTEM, "score", "low", "high", *SCORE]
+    rows = []
+    for entry in entries:
+        rows.append([getattr(entry, name) for name in names])
+    return Table(scorer.title, list(map(_column, names)), rows)
+
+
+def _column(field: str) -> str:
+    """Return the title of a column, which is the same in the tables of all commands."""
+    # In a ranked system, "metric" is the name of a score, and "score" its value.
+    return {"score": "value", "metric": "score"}.get(field, field)
 
 
 def export(
@@ -178,7 +297,7 @@ def export(
             "--output",
             "-o",
             metavar="PATH",
-            help="A file, or for several runs a folder with one file per run. Default: standard output.",
+            help="A .jsonl file, or for several runs a folder with one file per run. Default: standard output.",
         ),
     ] = None,
     format: Annotated[
@@ -189,7 +308,8 @@ def export(
         ),
     ] = PREDICTIONS,
     benchmark: Annotated[
-        str | None, Option(help="With eee: the benchmark, for files of predictions instead of logs.")
+        str | None,
+        Option(help="With eee: the benchmark, for files of predictions instead of logs."),
     ] = None,
     config: ConfigName = None,
     developer: Annotated[
@@ -200,16 +320,20 @@ def export(
         str | None, Option(metavar="ORG/NAME", help="With eee: the model's id, for a single run.")
     ] = None,
 ) -> None:
-    """Write the answers of runs as predictions or as records, or the scores in the schema of Every Eval Ever."""
+    """Write the answers of runs as predictions or as records, or the scores in the schema of Every
+    Eval Ever.
+    """
     from qabench.runs import every_eval_ever
     from qabench.runs import export as runs_export
 
+    # Read the runs.
     if format not in EXPORTS:
         raise unknown_name("unknown format", format, EXPORTS)
     if format == EVERY_EVAL_EVER:
         # The stated benchmark, or the first argument if it is one.
-        paths, benchmark = benchmark_first([Path(log) for log in logs], benchmark)
-        sources = read_evaluations(paths, benchmark, config)
+        paths, scorer = benchmark_first(list(map(Path, logs)), benchmark)
+        with plain_warnings():
+            sources = read_evaluations(paths, scorer, config)
     else:
         options = {
             "--benchmark": benchmark,
@@ -221,8 +345,11 @@ def export(
             raise InputError(
                 f"{', '.join(unused)} has no effect on --format {format}; allowed: with --format eee"
             )
-        sources = read_evaluations(logs)
+        with plain_warnings():
+            sources = read_evaluations(logs)
     sources.check_any("export")
+
+    # Find where each run is written: a file, or a folder with one file per run.
     several = len(sources.evaluations) > 1
     if output is None and (several or format == EVERY_EVAL_EVER):
         raise InputError(
@@ -230,6 +357,11 @@ def export(
         )
     if model_id and several:
         raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
+    in_folder = output is not None and (several or output.is_dir())
+    if output is not None and not in_folder and format != EVERY_EVAL_EVER:
+        output = _lines_file(output)
+
+    # Write one run after the other.
     for run in sources.evaluations:
         if format == EVERY_EVAL_EVER and output is not None:
             say(f"wrote {every_eval_ever.write_evaluation(run, output, developer, model_id)}")
@@ -238,14 +370,36 @@ def export(
         if output is None:
             write_document(text)
         else:
-            path = output / f"{Path(run.path).stem}.jsonl" if several else output
+            path = output
+            if in_folder:
+                path = output / f"{Path(run.path).stem}{LINES}"
             write_text(path, text)
             say(f"wrote {path}")
-        unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
+        unanswered = 0
+        for record in run.records:
+            # Each question is counted once, however often it was asked.
+            if record.answer is None and record.epoch == 1:
+                unanswered += 1
         if unanswered and format == "predictions":
             warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
     for note in sources.notes:
         hint(note, "yellow")
+
+
+def _lines_file(path: Path) -> Path:
+    """Return the path with the suffix of JSON Lines, by which readers know what is in the file.
+
+    Raises:
+        InputError: the path has another suffix.
+    """
+    # /dev/stdout or a named pipe has no suffix, and no reader looks for one.
+    is_special = path.exists() and not path.is_file()
+    if path.suffix == LINES or is_special:
+        return path
+    # The end of llama-3.1 names no format.
+    if not path.suffix.removeprefix(".").isalpha():
+        return path.with_name(path.name + LINES)
+    raise InputError(f"--output {path}: predictions and records are JSON Lines; allowed: {LINES}")
 
 
 def report(
@@ -257,34 +411,58 @@ def report(
         ),
     ],
     output: Annotated[
-        Path, Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json.")
+        Path,
+        Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
     ],
     benchmark: Annotated[str | None, Option(help="The benchmark of files of predictions.")] = None,
     config: ConfigName = None,
     scores: Scores = None,
     questions: Questions = None,
-    corpus: Annotated[
-        Path | None, Option(help="The corpus of a TREC run, as for `qabench score`.")
-    ] = None,
     samples: Samples = False,
     pass_k: PassKs = None,
+    lower_is_better: LowerIsBetter = None,
+    human: Human = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
-    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
-
-    The page is one self-contained file that you can send by mail or put on any server.
+    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and
+    every question. The page is one self-contained file that you can send by mail or put on any
+    server.
     """
-    runs, benchmark = benchmark_first(runs, benchmark)
+    runs, scorer = benchmark_first(runs, benchmark)
+    # Scoring may take minutes, so a folder that cannot be written is reported before.
     check_writable(output / "index.html")
+    from qabench.evaluation.matching import with_lower_better
     from qabench.report import build_report
 
-    options: dict[str, Any] = {"samples": samples, "ks": parse_ks(pass_k)}
-    if corpus:
-        options |= benchmark_of(benchmark or "").checked_options({"corpus": corpus})
-    sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
+    values = scorer.checked_options(options)
+    values |= {"samples": samples, "ks": parse_ks(pass_k)}
+    with scoring_progress() as progress:
+        sources = read_evaluations(
+            runs,
+            scorer,
+            config,
+            scores=scores,
+            questions=questions,
+            progress=progress,
+            **values,
+        )
     sources.check_any("report")
-    page = build_report(sources.evaluations, output)
+    if human:
+        sources = corrected_sources(sources, human)
+    evaluations = with_lower_better(sources.evaluations, lower_is_better or ())
+    page = build_report(evaluations, output)
+    numbers = page.with_name("report.json")
+    notes = list(sources.notes)
+    if scores is not None:
+        for evaluation in evaluations:
+            # The reader has left only these scores.
+            missing = not_in_log(evaluation, evaluation.score_specs)
+            notes += [f"{evaluation.name}: {sentence}" for sentence in missing]
+    if as_json:
+        print_json({"page": str(page), "numbers": str(numbers), "notes": notes})
+        return
     size = page.stat().st_size / 1e6
-    say(f"{page} ({size:.1f} MB); its scores as JSON: {page.with_name('report.json')}")
-    for note in sources.notes:
+    say(f"{page} ({size:.1f} MB); its scores as JSON: {numbers}")
+    for note in notes:
         hint(note, "yellow")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Benchmark, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
+from qabench.benchmarks.checks import check_answers_public
 from qabench.cli.options import (
     AllScores,
     ConfigName,
@@ -33,7 +35,8 @@ from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
-from qabench.io.tables import Table, write_line
+from qabench.io.redaction import write_line
+from qabench.io.tables import Table
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
@@ -41,16 +44,18 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 
-NO_MODEL = "none/none"  # Inspect's name
-OF_TASK = ("config", "questions", "prompt")  # arguments of the task
+# Inspect's name for no model.
+NO_MODEL = "none/none"
+# Options that are arguments of the task.
+OF_TASK = ("config", "questions", "prompt")
 SENT = ("base_url", "model_args", "max_connections", "timeout", "max_retries")
 GENERATION = ("temperature", "max_tokens", "seed")
-LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget")
+LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget", "max_cost")
 OUTPUT = ("log_dir", "format", "output", "as_json", "all_scores", "quiet")
-# Options that apply with --resume. Any other option is an error next to it.
+# Options that can be combined with --resume. Any other one is an error.
 WITH_RESUME = (
     *(*LIMITS, *OUTPUT, "base_url", "model_args", "scores", "config", "questions", "prompt"),
-    *("model", "solver", "epochs", "task_args"),
+    *("model", "solver", "epochs", "task_args", "price_in", "price_out"),
 )
 
 
@@ -96,7 +101,7 @@ def run(
         str | None,
         Option(help="official, qabench, or auto: official if the authors' file is available."),
     ] = None,
-    temperature: Annotated[float | None, Option(help="Default: the protocol's.")] = None,
+    temperature: Annotated[float | None, Option(min=0, help="Default: the protocol's.")] = None,
     max_new_tokens: Annotated[
         int | None,
         Option(min=1, help="The maximum length of a reply, in tokens. Default: the protocol's."),
@@ -105,8 +110,20 @@ def run(
     solver: Annotated[
         str | None,
         Option(
-            metavar="FILE.py@NAME", help="A solver or an agent of Inspect AI that answers the questions."
+            metavar="FILE.py@NAME",
+            help="A solver or an agent of Inspect AI that answers the questions.",
         ),
+    ] = None,
+    generate_only: Annotated[
+        bool,
+        Option(
+            "--generate-only",
+            help="Ask questions whose answers are not public, although no score can be computed.",
+        ),
+    ] = False,
+    name: Annotated[
+        str | None,
+        Option(help="The name of the system in all outputs. Default: the model's name."),
     ] = None,
     task_args: TaskArguments = None,
     list_options: Annotated[
@@ -117,24 +134,33 @@ def run(
     ] = None,
     max_retries: Annotated[int, Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[
-        int | None, Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
+        int | None,
+        Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries."),
     ] = None,
     max_calls: Annotated[
         int | None,
-        Option(min=1, help="Send at most this many calls, with repeated ones and the first, short one."),
+        Option(
+            min=1, help="Send at most this many calls, with repeated ones and the first, short one."
+        ),
     ] = None,
     token_budget: Annotated[
         int | None, Option(min=1, help="Stop after this many tokens of prompts and replies.")
     ] = None,
+    max_cost: Annotated[
+        float | None,
+        Option(min=0, help="Stop at this cost, by --price-in and --price-out."),
+    ] = None,
     cache: Annotated[
-        bool, Option("--cache/--no-cache", help="Reuse replies. `qabench cache` lists and clears them.")
+        bool,
+        Option("--cache/--no-cache", help="Reuse replies. `qabench cache` lists and clears them."),
     ] = True,
     dry_run: DryRun = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     log_dir: Annotated[Path, Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
     resume: Annotated[
-        Path | None, Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
+        Path | None,
+        Option(metavar="LOG", help="Resume a run that was stopped or has failed questions."),
     ] = None,
     format: Format = "table",
     output: Output = None,
@@ -147,10 +173,15 @@ def run(
     it again. Exit code: 0 scored, 1 the model does not respond or no question was answered, 2 wrong
     usage, 130 and 143 interrupted.
     """
+    # All options by name: this must be the first line, before there are other local names.
     values = dict(locals())
     values["price"] = prices(price_in, price_out)
-    if values["price"] and not dry_run:
-        raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
+    if values["price"] and not dry_run and max_cost is None:
+        raise InputError(
+            "--price-in and --price-out are for --dry-run, which estimates the cost, and for --max-cost"
+        )
+    if max_cost is not None and not values["price"]:
+        raise InputError("--max-cost needs --price-in and --price-out (per million tokens)")
     if output:
         check_writable(output)
     values["model_args"] = parse_pairs("-M", model_args)
@@ -160,7 +191,7 @@ def run(
     values["task_args"] |= parse_pairs("-T", task_args)
     try:
         if resume:
-            _report(_resumed(ctx, resume, values), values)
+            _report(None, _resumed(ctx, resume, values), values)
         elif benchmark is None or not (model or solver or list_options):
             raise InputError(
                 "give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o"
@@ -170,7 +201,9 @@ def run(
         elif dry_run:
             _print_plan(benchmark_of(benchmark), values)
         else:
-            _report(_started(benchmark_of(benchmark), values), values)
+            # This process has scored the answers of the new run already.
+            scorer = benchmark_of(benchmark)
+            _report(scorer, _started(scorer, values), values, scored_here=True)
     except ModuleNotFoundError as error:
         if error.name != "inspect_ai":
             raise
@@ -188,112 +221,186 @@ def _options(values: Options, *names: str) -> dict[str, Any]:
 
 def _started(benchmark: Benchmark, values: Options) -> Path:
     """Run a model over a benchmark and return the log."""
-    model = values["model"] or NO_MODEL  # the solver may call other models
+    # A solver may answer without a model, or call models of its own.
+    model = values["model"] or NO_MODEL
     setting = benchmark.setting(values["setting"])
     place = f" at {values['base_url']}" if values["base_url"] else ""
     starting = f"{benchmark.title}, {setting.name}: starting with the model {model}{place}"
+    check_answers_public(benchmark, values["task_args"], values["generate_only"])
+    # Inspect is imported after the first line is printed, because its import takes seconds.
     with _watched(values["log_dir"], values, starting) as watch:
         from qabench.runs.running import start
 
         task_args = _task_arguments(benchmark, values)
         options = _options(values, *SENT, *GENERATION, *("limit", "epochs", "log_dir", "cache"))
-        options |= {"solver": values["solver"], "watch": watch}
-        return start(benchmark.name, setting.name, model, task_args=task_args, **options)
+        options |= {
+            "solver": values["solver"],
+            "display_name": values["name"],
+            "watch": watch,
+            "generate_only": values["generate_only"],
+        }
+        return start(benchmark, setting, model, task_args=task_args, **options)
 
 
 def _task_arguments(benchmark: Benchmark, values: Options) -> Options:
     """Return the arguments of the task, with --scores if the task has this option."""
-    from qabench.runs.plan import task_options
-
     scores, arguments = values["scores"], values["task_args"]
     benchmark.selected_groups(scores)
+    if not scores:
+        return dict(arguments)
+    from qabench.runs.task_options import task_options
+
     options = task_options(benchmark, benchmark.setting(values["setting"]))
-    if scores and any(option.name == "scores" for option in options):
+    if "scores" in [option.name for option in options]:
         return {**arguments, "scores": ",".join(scores)}
+    # The task computes all scores. Those that are printed are selected when its log is read.
     return dict(arguments)
 
 
 def _resumed(ctx: typer.Context, log: Path, values: Options) -> Path:
     """Resume a run and return its log.
 
-    Raises InputError for an option that has no effect with ``--resume``.
+    Raises:
+        InputError: an option has no effect with ``--resume``.
     """
     for parameter in ctx.command.params:
-        if parameter.name not in (None, "resume", *WITH_RESUME) and _was_passed(ctx, parameter.name):
+        if parameter.name in (None, "resume", *WITH_RESUME):
+            continue
+        if _was_passed(ctx, parameter.name):
+            # The last name of an option with a short form is the long one.
             name = parameter.opts[-1] if parameter.param_type_name == "option" else "BENCHMARK"
             raise InputError(
                 f"{name} cannot be combined with --resume: a run is resumed with the options of its log; "
                 "leave the option out, or start a new run"
             )
+    # A resumed run's log is beside the first one, unless the user names another folder.
     folder = values["log_dir"] if _was_passed(ctx, "log_dir") else log.parent
     with _watched(folder, values, f"resuming {log}") as watch:
         from qabench.runs.running import resume
 
-        options = _options(values, *SENT, "task_args", "solver", "epochs")
+        options = _options(values, *SENT, "task_args", "solver", "epochs", "scores")
         return resume(log, values["model"], watch=watch, log_dir=folder, **options)
 
 
 def _print_plan(benchmark: Benchmark, values: Options) -> None:
     """Print the estimated calls, tokens and cost of a run."""
-    from qabench.llm.client import ESTIMATE
-    from qabench.runs.plan import plan_run
+    from qabench.llm.client import Plan
+    from qabench.llm.token_estimates import ESTIMATE
+    from qabench.runs.kept import kept
 
-    model, setting = values["model"] or NO_MODEL, values["setting"]
+    model = values["model"] or NO_MODEL
+    setting = benchmark.setting(values["setting"])
+    options = _options(values, "limit", "epochs", "max_tokens")
+
+    # Count the calls, or read the counts of the last time.
+    def count() -> Json:
+        hint("counting the prompts of all questions; the counts are kept for the next time")
+        from qabench.runs.estimate import plan_run
+
+        task_args = _task_arguments(benchmark, values)
+        counts = plan_run(benchmark, setting, model, task_args, **options)
+        return {"counts": counts.as_dict(), "turns": _turns(benchmark, values)}
+
+    arguments = {"setting": setting.name, "model": model, **options}
+    arguments |= _options(values, "task_args", "scores")
     with plain_warnings():
-        plan = plan_run(
-            benchmark.name,
-            setting,
-            model,
-            _task_arguments(benchmark, values),
-            values["price"],
-            **_options(values, "limit", "epochs", "max_tokens"),
+        # A page that could not be loaded now may be available the next time.
+        counted = kept(
+            benchmark, arguments, count, lambda result: not result["counts"].get("warning")
         )
+
+    # Print them with their cost, which is not kept: prices change.
+    counts = dict(counted["counts"])
+    warning = counts.pop("warning", None)
+    plan = Plan(**counts, cost=None)
+    if values["price"]:
+        cost = values["price"].cost(plan.prompt_tokens, plan.completion_tokens)
+        plan = replace(plan, cost=cost)
     unknown = "unknown: give --price-in and --price-out"
     cost = unknown if plan.cost is None else f"{plan.cost:.4f}"
-    label = f"{benchmark.name} {setting}" if setting else benchmark.name
+    label = benchmark.name
+    if values["setting"]:
+        label += f" {setting.name}"
     columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
     row = [label, model, plan.calls, plan.prompt_tokens, plan.completion_tokens, cost]
     notes = [
         ESTIMATE,
-        "not counted: one short call before the first question, and further turns in which a model uses tools",
+        "not counted: one short call before the first question",
+        *counted["turns"],
     ]
+    if warning:
+        notes.insert(0, warning)
+    if reason := benchmark.why_unscored(values["task_args"].get("config")):
+        notes.append(f"no score can be computed: {reason}; the run needs --generate-only")
     title = f"Estimate of qabench run {benchmark.name} --model {model}"
     document = plan.as_dict() | {"benchmark": benchmark.name, "model": model}
+    if warning:
+        document["warning"] = warning
     print_table(Table(title, columns, [row], notes), values["format"], document)
+
+
+def _turns(benchmark: Benchmark, values: Options) -> list[str]:
+    """Say how many further calls a model that uses tools may make."""
+    from qabench.runs.task_options import task_options
+
+    options = task_options(benchmark, benchmark.setting(values["setting"]))
+    limits = [option.default for option in options if option.name == "max_turns"]
+    if not limits:
+        return ["not counted: further turns in which a model uses tools"]
+    turns = values["task_args"].get("max_turns", limits[0])
+    return [
+        f"not counted: turns in which the model uses tools, up to {turns} calls per question (-T max_turns=N), each "
+        "with a longer prompt"
+    ]
 
 
 def _list_options(benchmark: Benchmark, setting_name: str | None, format: str) -> None:
     """Print the options for -T, for one setting of a benchmark or for all."""
-    from qabench.runs.plan import task_options
+    from qabench.runs.kept import kept
 
+    def rows_by_setting() -> Json:
+        from qabench.runs.task_options import task_options
+
+        rows: dict[str, list[list[str | None]]] = {}
+        for setting in benchmark.settings:
+            rows_of_setting: list[list[str | None]] = []
+            for option in task_options(benchmark, setting):
+                default = option.default and str(option.default)
+                rows_of_setting.append([option.name, default, option.about])
+            rows[setting.name] = rows_of_setting
+        return rows
+
+    settings = [benchmark.setting(setting_name)] if setting_name else benchmark.settings
+    rows = kept(benchmark, {"list": "options"}, rows_by_setting)
     tables = []
-    for setting in [benchmark.setting(setting_name)] if setting_name else benchmark.settings:
-        rows = [
-            [option.name, option.default and str(option.default), option.about]
-            for option in task_options(benchmark, setting)
-        ]
+    for setting in settings:
         title = f"{benchmark.title}, --setting {setting.name}: options for -T NAME=VALUE"
-        notes = [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
-        tables.append(Table(title, ["option", "default", "description"], rows, notes))
+        notes = [setting.about]
+        if setting.requires:
+            notes.append(f"Requires: {setting.requires}")
+        columns = ["option", "default", "description"]
+        tables.append(Table(title, columns, rows[setting.name], notes))
     print_tables(tables, format)
 
 
-def _report(log: Path, values: Options) -> None:
-    """Print the scores of a log.
-
-    Exit with 1 if no question was answered.
-    """
-    sources = read_evaluations([log], scores=values["scores"])
-    (report,) = show(sources, **_options(values, "format", "output", "all_scores"))
-    if not report["scores"] and not sources.evaluations[0].unscored:
+def _report(
+    benchmark: Benchmark | None, log: Path, values: Options, *, scored_here: bool = False
+) -> None:
+    """Print the scores of a log. Exit with 1 if no question was answered."""
+    sources = read_evaluations([log], benchmark, scores=values["scores"], scored_here=scored_here)
+    show(sources, **_options(values, "format", "output", "all_scores"))
+    (evaluation,) = sources.evaluations
+    # A run of questions without public answers (--generate-only) has no scores, and succeeded.
+    if not evaluation.scores() and not evaluation.unscored:
         raise Exit(1)
 
 
 @contextmanager
 def _watched(log_dir: Path, values: Options, starting: str) -> Iterator[Watch]:
-    """Print what is starting, before Inspect is imported.
+    """Say what is starting, then yield a watch that prints the log's path and the progress.
 
-    Yield a watch that prints the log's path, then progress.
+    The first line is printed before Inspect is imported, which takes seconds, so that nobody waits
+    at an empty terminal.
     """
     hint(starting)
     from qabench.runs.running import Watch
@@ -304,7 +411,8 @@ def _watched(log_dir: Path, values: Options, starting: str) -> Iterator[Watch]:
             on_log=lambda path: write_line(f"log: {path}", sys.stderr),
             on_progress=progress,
             say=hint,
-            **_options(values, "max_calls", "token_budget"),
+            prices=values["price"],
+            **_options(values, "max_calls", "token_budget", "max_cost"),
         )
 
 
@@ -313,9 +421,11 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
     if text is None:
         return None
     first, dash, last = text.partition("-")
-    numbers = [
-        int(part) for part in (first, last) if part.isascii() and part.isdecimal() and len(part) < 10
-    ]
+    numbers = []
+    for part in (first, last):
+        # int() would also read digits of other scripts, and take long for thousands of digits.
+        if part.isascii() and part.isdecimal() and len(part) < 10:
+            numbers.append(int(part))
     if len(numbers) != 1 + bool(dash) or min(numbers) < 1 or numbers != sorted(numbers):
         raise InputError(
             f"--limit is {text!r}; it must be a number such as 50, or a range such as 51-100"
@@ -325,10 +435,7 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
 
 
 def parse_pairs(option: str, arguments: Sequence[str] | None) -> Json:
-    """Return NAME=VALUE arguments.
-
-    Values are read as YAML, as on Inspect's command line.
-    """
+    """Return NAME=VALUE arguments. Values are read as YAML, as on Inspect's command line."""
     values = {}
     for text in arguments or ():
         name, equals, value = text.partition("=")

@@ -1,17 +1,13 @@
-"""What a person hands over from Python, as plain values: one function for predictions and references.
-
-A list, tuple, array, Series, column of Arrow, polars or ``datasets``, and a generator are values. A
-frame with one column is that column. Everything without an order of its own, or with several
-columns, is refused with the form that works. No library is imported here: what was handed over
-comes from a library that is already imported.
-"""
+"""Plain values of what a person passes from Python: one function for predictions and references."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, TypeGuard
 
+from qabench.data.answers import JSON_TEXT, read_written
 from qabench.data.rows import Row
 from qabench.errors import InputError
 
@@ -24,13 +20,19 @@ FRAMES |= {"datasets": ("Dataset", "IterableDataset")}
 COLUMN = "a list with one item per question, or one column, such as {name}=frame[{column!r}]"
 
 
+def is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
+    """Tell whether something has items. NumPy's array of one value says that it has, but has none."""
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
+
+
 def is_frame(values: Any) -> bool:
     """Tell whether something is a frame of columns: of pandas, polars, Arrow or ``datasets``."""
-    return any(
-        kind.__module__.partition(".")[0] == library and kind.__name__ in names
-        for kind in type(values).__mro__
-        for library, names in FRAMES.items()
-    )
+    # Users may have subclasses, such as a GeoDataFrame.
+    for kind in type(values).__mro__:
+        library = kind.__module__.partition(".")[0]
+        if kind.__name__ in FRAMES.get(library, ()):
+            return True
+    return False
 
 
 def items_of(values: Any, name: str, column: str = "answer", *, rows: bool = False) -> list[Any]:
@@ -54,37 +56,95 @@ def items_of(values: Any, name: str, column: str = "answer", *, rows: bool = Fal
     if is_frame(values):
         columns = _columns(values)
         if rows and (len(columns) > 1 or columns == [column]):
-            return [_plain(row) for row in frame_rows(values)]
+            return list(map(_plain, frame_rows(values)))
+        if not columns:
+            raise InputError(
+                f"{name} is a {type(values).__name__} without known columns, as after its map(); it must be {allowed}"
+            )
         if len(columns) != 1:
-            shown = ", ".join(map(repr, columns[:8])) + (", ..." if len(columns) > 8 else "")
-            wanted = column if column in columns or not columns else columns[-1]
+            shown = ", ".join(map(repr, columns[:8]))
+            if len(columns) > 8:
+                shown += ", ..."
+            # Frames often have the answers at the end, after ids and questions.
+            named = column if column in columns else columns[-1]
             raise InputError(
                 f"{name} is a {type(values).__name__} with the columns {shown}; it must be a list with one item per "
-                f"question, or one of these columns: {name}=...[{wanted!r}]"
+                f"question, or one of these columns: {name}=...[{named!r}]"
             )
         return [_plain(row[columns[0]]) for row in frame_rows(values)]
     if isinstance(values, str | bytes | bytearray | Mapping | AbstractSet):
         raise InputError(f"{name} is a {type(values).__name__}; it must be {allowed}")
-    if getattr(values, "ndim", 1) == 0 or not isinstance(values, Iterable):
+    if not is_iterable(values):
         raise InputError(f"{name} is a {type(values).__name__}; it must be {allowed}")
     if type(values) is list and set(map(type, values)) == {str}:
         return values
-    return [_plain(item) for item in _values(values)]
+    return list(map(_plain, _values(values)))
+
+
+def is_json_text(values: Any) -> bool:
+    """Tell whether a column says that its strings are JSON text, by its feature of ``datasets``.
+
+    Strings in other columns and in lists are answers as they are: "1998" is a text there, not a
+    number.
+    """
+    if is_frame(values):
+        columns = _columns(values)
+        return len(columns) == 1 and columns == json_columns(values)
+    # A column of a ``Dataset`` or of an ``IterableDataset``, perhaps of a struct in one.
+    name = getattr(values, "column_name", None)
+    features = getattr(getattr(values, "source", None), "features", None)
+    return isinstance(features, Mapping) and _is_json_feature(features.get(name))
+
+
+def json_columns(frame: Any) -> list[str]:
+    """Return the columns of a frame that say that their strings are JSON text.
+
+    There are none in pandas and polars, whose frames do not keep the features of ``datasets``.
+    """
+    schema = getattr(frame, "schema", None)
+    if type(frame).__module__.partition(".")[0] == "pyarrow":
+        return json_columns_of_schema(schema)
+    features = getattr(frame, "features", None)
+    if not isinstance(features, Mapping):
+        return []
+    return [name for name, feature in features.items() if _is_json_feature(feature)]
+
+
+def json_columns_of_schema(schema: Any) -> list[str]:
+    """Return the JSON text columns of an Arrow schema, by the metadata that ``datasets`` writes."""
+    try:
+        metadata = json.loads((schema.metadata or {})[b"huggingface"])
+        features = metadata["info"]["features"].items()
+    except (KeyError, ValueError, TypeError, AttributeError):
+        # The metadata is damaged, or was not written by ``datasets``.
+        return []
+    names = []
+    for name, feature in features:
+        if isinstance(feature, dict) and feature.get("id") == JSON_TEXT and name in schema.names:
+            names.append(name)
+    return names
+
+
+def _is_json_feature(feature: Any) -> bool:
+    return getattr(feature, "id", None) == JSON_TEXT
 
 
 def frame_rows(frame: Any) -> Iterable[Row]:
     """Return the rows of a frame, dicts by column, without the index of pandas."""
-    if hasattr(frame, "collect"):  # a LazyFrame of polars
+    if hasattr(frame, "collect"):
+        # A LazyFrame of polars.
         frame = frame.collect()
-    if hasattr(frame, "to_pylist"):  # Arrow
+    if hasattr(frame, "to_pylist"):
         rows: Iterable[Row] = frame.to_pylist()
-    elif hasattr(frame, "iter_rows"):  # polars
+    elif hasattr(frame, "iter_rows"):
+        # polars.
         rows = frame.iter_rows(named=True)
-    elif hasattr(frame, "to_records"):  # pandas
+    elif hasattr(frame, "to_records"):
         columns = [frame.iloc[:, position].to_numpy() for position in range(len(frame.columns))]
         names = list(frame.columns)
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    else:  # datasets
+    else:
+        # A ``Dataset`` or an ``IterableDataset``.
         rows = frame
     return rows
 
@@ -114,18 +174,31 @@ def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
                 f"the predictions are a {type(predictions).__name__} with the columns {', '.join(map(repr, columns))}; "
                 f"it has no column {needed}: rename it, so that each row is {form}"
             )
-        rows = [{name: _plain(value) for name, value in row.items()} for row in frame_rows(predictions)]
-        filled = [{name: value for name, value in row.items() if value is not None} for row in rows]
-        return [row for row in filled if any(name in row for name in present)]
+        written = set(json_columns(predictions))
+        rows = []
+        for number, cells in enumerate(frame_rows(predictions)):
+            row = {}
+            for name, cell in cells.items():
+                value = _plain(cell)
+                if value is None:
+                    continue
+                row[name] = value
+                if name in written:
+                    row[name] = read_cell(value, f"the predictions, row {number}, column {name!r}")
+            if any(name in row for name in present):
+                rows.append(row)
+        return rows
     if isinstance(predictions, Mapping):
-        by_id = {id: _plain(value) for id, value in predictions.items()}
-        return [
-            {"id": id, **value}
-            if isinstance(value, Mapping) and not value.keys().isdisjoint(fields)
-            else {"id": id, field: value}
-            for id, value in by_id.items()
-            if value is not None
-        ]
+        rows = []
+        for id, answer in predictions.items():
+            value = _plain(answer)
+            if value is None:
+                continue
+            if isinstance(value, Mapping) and not value.keys().isdisjoint(fields):
+                rows.append({"id": id, **value})
+            else:
+                rows.append({"id": id, field: value})
+        return rows
     if isinstance(predictions, AbstractSet):
         raise InputError(
             f"the predictions are a {type(predictions).__name__}; pass a list of {form}, or a dict of id to {field}"
@@ -140,12 +213,39 @@ def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
         raise InputError(
             f"the predictions are a Series; pass a frame with the columns id and {field}, or a dict of id to {field}"
         )
+    elif not isinstance(predictions, Iterable) or isinstance(predictions, bytes):
+        raise InputError(
+            f"the predictions are {predictions!r:.80}; pass a file, a list of {form}, or a dict of id to {field}"
+        )
     return predictions
 
 
+def read_column(texts: Sequence[Any], name: str) -> list[Any]:
+    """Return the answers of a column of JSON text. None stays.
+
+    Raises:
+        InputError: a text is not what ``dumps`` writes.
+    """
+    answers: list[Any] = []
+    for i, text in enumerate(texts):
+        if text is not None:
+            text = read_cell(text, f"{name}[{i}]")
+        answers.append(text)
+    return answers
+
+
+def read_cell(text: Any, where: str) -> Any:
+    """Return the answer of a text in a column of JSON text. Raises InputError that says where."""
+    try:
+        return read_written(text)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
 def _columns(frame: Any) -> list[str]:
-    names = getattr(frame, "column_names", None)  # Arrow and datasets
-    if names is None and hasattr(frame, "collect_schema"):  # polars
+    names = getattr(frame, "column_names", None)
+    if names is None and hasattr(frame, "collect_schema"):
+        # polars.
         names = frame.collect_schema().names()
     if names is None and hasattr(frame, "columns"):
         names = frame.columns
@@ -157,10 +257,14 @@ def _values(values: Any) -> Iterable[Any]:
     library = type(values).__module__.partition(".")[0]
     if library == "pandas" and hasattr(values, "to_numpy"):
         return values.to_numpy()  # type: ignore[no-any-return]
-    kind = str(getattr(values, "dtype", "") if library == "polars" else getattr(values, "type", ""))
-    is_short = "Float32" in kind or "float" in kind  # also in lists; Arrow calls 64 bits "double"
-    if library in ("polars", "pyarrow") and is_short and "Float64" not in kind and "double" not in kind:
-        import numpy as np  # here, because commands that read no values start without it
+    kind = str(getattr(values, "dtype" if library == "polars" else "type", ""))
+    # The types of lists contain the type of their items. Arrow calls 64 bits "double", so its
+    # "float" is short.
+    is_short = "Float32" in kind or "float" in kind
+    is_long = "Float64" in kind or "double" in kind
+    if library in ("polars", "pyarrow") and is_short and not is_long:
+        # Imported here because commands that read no values start without NumPy.
+        import numpy as np
 
         number = np.float16 if "halffloat" in kind else np.float32
         return [_short(_plain(value), number) for value in values]
@@ -183,11 +287,14 @@ def _plain(item: Any) -> Any:
     if library == "torch" and hasattr(item, "tolist"):
         return _plain(item.tolist())
     if library == "numpy":
+        if type(item).__name__ == "MaskedConstant":
+            return None
         if getattr(item, "ndim", 0):
             return list(map(_plain, item))
-        # 1.1 in 32 bits is 1.1, not 1.100000023841858
-        is_short = getattr(item.dtype, "kind", "") == "f" and item.dtype.itemsize < 8
-        return _plain(float(str(item)) if is_short else item.item())
+        if getattr(item.dtype, "kind", "") == "f" and item.dtype.itemsize < 8:
+            # 1.1 in 32 bits is 1.1, not 1.100000023841858.
+            return _plain(float(str(item)))
+        return _plain(item.item())
     if type(item) is list or type(item) is tuple:
         return [_nested(value) for value in item]
     if type(item) is dict:
@@ -207,5 +314,6 @@ def _short(value: Any, number: Callable[[float], Any]) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    # NaN inside an answer stays: it is a number of the answer, and refused where it cannot be written.
-    return value if isinstance(value, float) and type(value) is float else _plain(value)
+    # NaN inside an answer stays: it is a number of the answer, and refused where it cannot be
+    # written.
+    return value if type(value) is float else _plain(value)

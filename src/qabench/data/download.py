@@ -1,6 +1,6 @@
 """Download of a pinned file, with resuming, retries and a size limit.
 
-The file appears only after verification.
+The file appears under its name only after its digest was verified.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ Progress = Callable[[SourceFile, int, int | None], None]
 """Called as progress(source, bytes received, total bytes or None) during a download."""
 
 # The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
-_LARGEST_PLAIN_FILE = 100 << 20
-SECONDS = 600.0  # for one attempt. The next one resumes the download
+_MAX_PLAIN_FILE_BYTES = 100 << 20
+# The next attempt resumes the download.
+SECONDS_PER_ATTEMPT = 600.0
 RETRY = Retry()
 
 
 def request_url(source: SourceFile) -> str:
-    """Return the URL of the request: ``source.url``, or OWNER/REPO/PATH on the server QABENCH_SOURCE_URL."""
+    """Return the URL of the request: ``source.url``, or its path on QABENCH_SOURCE_URL's server."""
     base = os.environ.get("QABENCH_SOURCE_URL")
-    return f"{base.rstrip('/')}/{quote(str(source.mirror_path))}" if base else source.url
+    if not base:
+        return source.url
+    return f"{base.rstrip('/')}/{quote(str(source.mirror_path))}"
 
 
 def download(source: SourceFile, destination: Path, *, progress: Progress | None = None) -> None:
-    """Download ``source`` to ``destination``. The file appears there only after its content was verified.
+    """Download ``source`` to ``destination``, which appears only after it was verified.
 
     The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume
-    the download, also after an error (``HttpError``, or SourceError for a full disk). The caller
+    the download, even after an error (``HttpError``, or SourceError for a full disk). The caller
     must hold the destination's lock.
     """
     part = destination.with_name(destination.name + ".incomplete")
@@ -62,12 +65,13 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
 def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool:
     """Download the rest of the file, and return whether an older part was resumed.
 
-    Transient failures are retried. Progress resets the count of failures.
+    Transient failures are retried. Progress resets their count, so that a slow line can finish.
     """
     if source.size and _size(part) > source.size:
         part.unlink()
     largest = _size(part)
-    if largest and largest == source.size:  # complete, but not yet verified
+    if largest and largest == source.size:
+        # The older part is complete, but not yet verified.
         return True
     resumed = False
 
@@ -76,7 +80,8 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
         size = _size(part)
         headers = {"Range": f"bytes={size}-"} if size else None
         with client.stream(request_url(source), headers=headers) as response:
-            if response.status_code == 416 and size:  # complete, or not the start of the file
+            if response.status_code == 416 and size:
+                # The older part is complete, or is not the start of the file.
                 resumed = True
                 return
             check_status(response)
@@ -87,7 +92,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
                 raise HttpError("invalid response", "another range than requested", transient=True)
             resumed = resumed or at > 0
             with part.open("ab" if at else "wb") as file:
-                # no chunk size: a dropped connection would lose an incomplete chunk
+                # With a chunk size, a dropped connection would lose an incomplete chunk.
                 for chunk in response.iter_bytes():
                     file.write(chunk)
                     at += len(chunk)
@@ -103,7 +108,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
         before, largest = largest, max(largest, _size(part))
         return largest > before
 
-    limits = Limits(source.size or _LARGEST_PLAIN_FILE, SECONDS, redirects="any")
+    limits = Limits(source.size or _MAX_PLAIN_FILE_BYTES, SECONDS_PER_ATTEMPT, redirects="any")
     headers = {"Accept-Encoding": "identity"}
     with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
         client.retrying(attempt, has_grown)

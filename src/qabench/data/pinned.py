@@ -1,13 +1,14 @@
-"""Pinned upstream files: the table of a benchmark, and the comparison of local files with their digests.
+"""Pinned upstream files, and the comparison of local files with their digests.
 
 The rows of a dataset on the Hub are one such file of JSON Lines.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
+import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -16,11 +17,14 @@ from urllib.parse import quote
 
 from qabench.data.rows import Json
 from qabench.errors import DataError, InputError, SourceError, check_name
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 
-# What datasets and pyarrow raise for files with damaged or unexpected content
+# datasets and pyarrow raise these for files with damaged or unexpected content.
 UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError, RecursionError)
-MAX_QUOTED = 300  # characters of an error of datasets
+# Errors of pyarrow can quote whole rows.
+MAX_QUOTED_CHARACTERS = 300
+# File systems have ticks of up to some hundredths of a second.
+CLOCK_TICK_NS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,11 @@ class SourceFile:
 
     @property
     def url(self) -> str:
-        """Return the URL of the published content: GitHub's raw files, or its media server for Git LFS."""
-        base = (
-            "https://media.githubusercontent.com/media"
-            if self.lfs
-            else "https://raw.githubusercontent.com"
-        )
+        """Return the URL of the published content."""
+        base = "https://raw.githubusercontent.com"
+        if self.lfs:
+            # The other server has the pointers.
+            base = "https://media.githubusercontent.com/media"
         return f"{base}/{self.repo}/{self.commit}/{quote(self.path)}"
 
     @property
@@ -76,36 +79,53 @@ def load_table(path: Path, benchmark: str) -> dict[str, SourceFile]:
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
-    """Return the difference between a file and the pinned content, or None if size and digest agree.
+    """Return the difference between a file and the pinned content, or None if they agree.
 
-    Raises SourceError if the file cannot be read.
+    Raises:
+        SourceError: the file cannot be read.
     """
     try:
         stat = path.stat()
         if source.size not in (None, stat.st_size):
             return f"size expected {source.size}, got {stat.st_size} bytes"
-        stamps = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
         for pinned, algorithm in ((source.sha256, "sha256"), (source.git_blob_sha1, "git")):
-            if pinned and (actual := _digest(path, algorithm, stamps)) != pinned:
+            if pinned and (actual := _digest(path, algorithm, stat)) != pinned:
                 return f"{algorithm} expected {pinned}, got {actual}"
     except OSError as error:
         raise SourceError(f"{source}: {path} cannot be read: {error}") from error
     return None
 
 
-@functools.cache  # as long as the file's size, timestamps and inode do not change
-def _digest(path: Path, algorithm: str, stamps: tuple[int, ...]) -> str:
-    """Return the SHA-256 or the git blob id of a file's content."""
+# Path, algorithm, size, timestamps and inode of a file -> the digest of its content.
+_digests: dict[tuple[Path, str, int, int, int, int], str] = {}
+
+
+def _digest(path: Path, algorithm: str, stat: os.stat_result) -> str:
+    """Return the SHA-256 or the git blob id of a file's content.
+
+    It is cached as long as the file's size, timestamps and inode do not change, unless the file has
+    just been changed: a second change within one tick of the clock leaves the timestamps as they
+    are.
+    """
+    key = (path, algorithm, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+    if key in _digests:
+        return _digests[key]
+    age = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns)
     digest = hashlib.sha256() if algorithm == "sha256" else hashlib.sha1(usedforsecurity=False)
     if algorithm == "git":
-        digest.update(b"blob %d\0" % stamps[0])
+        digest.update(b"blob %d\0" % stat.st_size)
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: digest).hexdigest()
+        hexdigest = hashlib.file_digest(file, lambda: digest).hexdigest()
+    if age > CLOCK_TICK_NS:
+        _digests[key] = hexdigest
+    return hexdigest
 
 
 @dataclass(frozen=True, slots=True)
 class HubDataset:
-    """The rows of a benchmark in a dataset on the Hub. Its columns get the names id, question and answer.
+    """The rows of a benchmark in a dataset on the Hub.
+
+    Its columns get the names id, question and answer.
 
     Attributes:
         path: the dataset, such as "org/name".
@@ -159,14 +179,17 @@ class HubDataset:
             loaded = datasets.load_dataset(
                 self.path, self.config, split=self.split, revision=self.revision
             )
-        except OSError:  # before the next line: some errors of datasets are both
+        except OSError:
+            # Some errors of datasets are of both kinds: the Hub cannot be reached.
             raise
         except (*UNREADABLE, datasets.exceptions.DatasetsError) as error:
             # Errors while a dataset is generated have the reason in their cause only.
-            reason = printable(error.__cause__ or error, MAX_QUOTED)
+            reason = printable(error.__cause__ or error, MAX_QUOTED_CHARACTERS)
             raise InputError(f"{self.path}: {reason}") from None
         present = loaded.column_names
-        id = self.id or ("id" if "id" in present else "")
+        id = self.id
+        if not id and "id" in present:
+            id = "id"
         columns = present if self.columns is None else self.columns
         used = ("id", "question", "answer", id, self.question, self.answer)
         for name in filter(None, [self.question, self.answer, id, *columns]):
@@ -187,27 +210,38 @@ class HubDataset:
                 raise DataError(
                     f"{where}: {error}; name the columns to keep with columns=[...]"
                 ) from None
-            identity = str(row["id"]) if id else hashlib.sha256(content).hexdigest()[:12]
+            identity = hashlib.sha256(content).hexdigest()[:12]
+            if id:
+                identity = str(row["id"])
             ids[identity] += 1
-            if id and ids[identity] > 1:
-                raise DataError(f"{where}: the id {identity!r} is not new")
-            copy = f"-{ids[identity]}" if ids[identity] > 1 else ""
-            yield row | {"id": identity + copy}
+            if ids[identity] > 1:
+                if id:
+                    raise DataError(f"{where}: the id {identity!r} is not new")
+                # Equal rows have equal digests.
+                identity += f"-{ids[identity]}"
+            yield row | {"id": identity}
 
     def _numbered(self, loaded: Iterable[Json]) -> Iterator[tuple[int, Json]]:
-        """Yield the rows with their numbers from 0. Raises DataError for one whose values are damaged."""
+        """Yield the rows with their numbers from 0.
+
+        Raises:
+            DataError: the values of a row are damaged.
+        """
         number = -1
         try:
             for number, values in enumerate(loaded):
                 yield number, values
         except UNREADABLE as error:
-            reason = printable(error, MAX_QUOTED)
+            reason = printable(error, MAX_QUOTED_CHARACTERS)
             raise DataError(f"{self.path}, row {number + 1} cannot be read: {reason}") from None
 
 
 @dataclass(frozen=True)
 class HubFile(SourceFile):
-    """The file with the rows of a ``HubDataset``: in a mirror, in the cache, or written from the Hub's rows."""
+    """The file with the rows of a ``HubDataset``.
+
+    It is found in a mirror or in the cache. Otherwise, the rows are read from the Hub and written.
+    """
 
     dataset: HubDataset = HubDataset("")
 

@@ -1,7 +1,11 @@
-"""Strict reading of data files: a row that does not match the schema is an error that names file, row and field."""
+"""Strict reading of data files.
+
+A row that does not match the schema is an error that names file, row and field.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,14 +47,34 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     return groups
 
 
+def natural_key(name: str) -> tuple[tuple[tuple[bool, int, str], ...], str]:
+    """Return a key that sorts names as people do: "chapter 2" before "chapter 10".
+
+    Names that differ only by case have different keys, so that their order is always the same.
+    """
+    parts = []
+    for part in re.findall(r"[0-9]+|[^0-9]+", name):
+        is_number = part[0] in "0123456789"
+        # Names with longer numbers are unlikely, and Python refuses to read thousands of digits.
+        number = int(part[:18]) if is_number else 0
+        parts.append((not is_number, number, part.casefold()))
+    return tuple(parts), name
+
+
 def without_none(values: Mapping[str, Any]) -> Json:
     """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(slots=True)  # not frozen, which takes three times as long to make
+# Creating an object of a frozen class would take three times as long.
+@dataclass(slots=True)
 class SourceRow:
-    """A JSON object of a data file, and its position for error messages, such as ``questions.json, row 3``."""
+    """A JSON object of a data file.
+
+    Attributes:
+        fields: its fields.
+        where: its position for error messages, such as ``questions.json, row 3``.
+    """
 
     fields: Mapping[str, Any]
     where: str
@@ -65,9 +89,11 @@ class SourceRow:
     def only(self, *keys: str) -> SourceRow:
         """Return the row.
 
-        Raises DataError if it has a field that is not in ``keys``, because it would be lost.
+        Raises:
+            DataError: it has a field that is not in ``keys``, and would be lost.
         """
-        if unknown := [key for key in self.fields if key not in keys]:
+        unknown = [key for key in self.fields if key not in keys]
+        if unknown:
             raise DataError(
                 f"{self.where}: unknown field {unknown[0]!r}; the fields are {', '.join(keys)}"
             )
@@ -95,21 +121,25 @@ class SourceRow:
     def get(self, key: str, *types: type | None) -> Any:
         """Return the field ``key``.
 
-        Raises DataError unless it has one of ``types`` (None allows null).
+        Raises:
+            DataError: it has none of ``types``. None allows null.
         """
         if key not in self.fields:
             raise DataError(f"{self.where}: the field {key!r} is missing")
         value = self.fields[key]
         # bool is a subclass of int in Python, but true is not a number in a data file.
         if (None if value is None else type(value)) in types:
-            return self.storable(key, value)
-        expected = " or ".join(JSON_NAMES[each] for each in types)
+            if type(value) is str and not value.isascii():
+                self.check_text(key, value)
+            return value
+        expected = " or ".join(JSON_NAMES[type_] for type_ in types)
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
 
     def number(self, key: str, *null: None) -> Any:
         """Return the field ``key`` as a float.
 
-        Raises DataError for an integer that is too large for one.
+        Raises:
+            DataError: it is not a number, or is an integer that is too large for a float.
         """
         value = self.get(key, float, int, *null)
         try:
@@ -125,7 +155,8 @@ class SourceRow:
                 raise DataError(
                     f"{self.where}, field {key!r}[{i}]: expected {JSON_NAMES[kind]}, got {_shown(item)}"
                 )
-            self.storable(key, item)
+            if type(item) is str and not item.isascii():
+                self.check_text(key, item)
         return items
 
     def one_of(self, key: str, allowed: Iterable[str]) -> str:
@@ -146,39 +177,41 @@ class SourceRow:
         for i, item in enumerate(self.get(key, list)):
             yield self.of(item, f"{self.where}, field {key!r}[{i}]")
 
-    def storable(self, key: str, value: Any) -> Any:
-        """Return ``value``.
-
-        Raises DataError for a string that Arrow cannot store (with a lone surrogate).
-        """
-        if isinstance(value, str) and not value.isascii():
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"{self.where}, field {key!r}: a lone surrogate at character {error.start}: not Unicode text"
-                ) from None
-        return value
+    def check_text(self, key: str, value: str) -> None:
+        """Raise DataError for a string that Arrow cannot store (with a lone surrogate)."""
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{self.where}, field {key!r}: a lone surrogate at character {error.start}: not Unicode text"
+            ) from None
 
 
 def read_json_list(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file with a JSON list of objects.
+    """Return the rows of a file with a JSON list of objects (see ``json_list_rows``)."""
+    return json_list_rows(path.read_bytes(), str(path))
 
-    ``where`` counts them from 0.
 
-    DataError if it is not.
+def json_list_rows(data: bytes, name: str) -> Iterator[SourceRow]:
+    """Yield the rows of a JSON list of objects. ``where`` counts them from 0.
+
+    Raises:
+        DataError: the data is something else.
     """
-    data = read_json(path)
-    if not isinstance(data, list):
-        raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
-    for i, value in enumerate(data):
-        yield SourceRow.of(value, f"{path}, row {i}")
+    values = _parse(data, name)
+    if not isinstance(values, list):
+        raise DataError(f"{name}: expected a list of rows, got {_shown(values)}")
+    for i, value in enumerate(values):
+        id = value.get("id") if isinstance(value, dict) else None
+        shown = f" (id {id!r:.80})" if isinstance(id, str) else ""
+        yield SourceRow.of(value, f"{name}, row {i}{shown}")
 
 
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file.
 
-    Raises DataError: it is not UTF-8, or not JSON (with line and column).
+    Raises:
+        DataError: it is not UTF-8, or not JSON. It names line and column.
     """
     return _parse(path.read_bytes(), str(path))
 
@@ -190,16 +223,15 @@ def read_json_lines(path: Path) -> Iterator[SourceRow]:
 
 
 def json_rows(lines: bytes | IO[bytes], name: str) -> Iterator[SourceRow]:
-    """Yield the rows of JSONL.
-
-    ``where`` counts lines from 1. DataError for a line that is not a JSON object.
+    """Yield the rows of JSONL, counted from line 1.
 
     NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is
-    allowed.
+    allowed. Raises DataError for a line that is not a JSON object.
     """
     for number, line in numbered_lines(lines):
         where = f"{name}, line {number}"
-        yield SourceRow.of(_parse(line, where, "utf-8-sig" if number == 1 else "utf-8"), where)
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        yield SourceRow.of(_parse(line, where, encoding), where)
 
 
 def _parse(data: bytes, where: str, encoding: str = "utf-8-sig") -> Any:
@@ -210,5 +242,7 @@ def _parse(data: bytes, where: str, encoding: str = "utf-8-sig") -> Any:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
     kind = JSON_NAMES.get(type(value), type(value).__name__)
-    return "null" if value is None else f"{kind} {value!r:.60}"
+    return f"{kind} {value!r:.60}"

@@ -1,7 +1,4 @@
-"""Verified local paths of pinned files: from a mirror folder, from the cache, or by a download.
-
-Takes one file or many.
-"""
+"""Verified local paths of pinned files: from a mirror folder, from the cache, or by a download."""
 
 from __future__ import annotations
 
@@ -23,30 +20,36 @@ if TYPE_CHECKING:
     from qabench.data.download import Progress
 
 Where = Literal["mirror", "cache"]
-MAX_HUB_BYTES = 1 << 30  # of the rows of a dataset on the Hub, as JSON Lines
+# The limit for the rows of a dataset on the Hub, as JSON Lines.
+MAX_HUB_BYTES = 1 << 30
 
 
 def cache_path(source: SourceFile) -> Path:
-    """Return the path of ``source`` in the cache, whether it exists or not: sources/OWNER/REPO/COMMIT/PATH."""
+    """Return the path of ``source`` in the cache, whether it exists or not."""
     return cache_dir() / "sources" / source.repo / source.commit / source.path
 
 
 def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> Path | None:
-    """Return the local file that ``local_path`` would use, or None.
+    """Return the local file that ``local_path`` would use, or None. It is not verified.
 
-    It is not verified. QABENCH_MIRROR has folders, joined with os.pathsep.
+    The folders of QABENCH_MIRROR, which ``os.pathsep`` separates, are searched before the cache.
     """
     ignored = ignore_mirror and ignore_mirror.expanduser().resolve()
-    folders = map(Path, filter(None, os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)))
-    paths = [_in_folder(source, each) for each in folders if each.expanduser().resolve() != ignored]
-    return next(filter(os.path.isfile, [*paths, cache_path(source)]), None)
+    paths = []
+    for name in os.environ.get("QABENCH_MIRROR", "").split(os.pathsep):
+        if name and Path(name).expanduser().resolve() != ignored:
+            paths.append(_in_folder(source, Path(name)))
+    paths.append(cache_path(source))
+    for path in paths:
+        if os.path.isfile(path):
+            # Unlike ``Path.is_file``, this is False in a folder without permission instead of an
+            # error.
+            return path
+    return None
 
 
 def available(source: SourceFile) -> Where | None:
-    """Return where ``source`` is available locally: "mirror", "cache" or None.
-
-    Its content is not verified.
-    """
+    """Return where ``source`` is on this machine, unverified: "mirror", "cache" or None."""
     return _place(source, find_local(source))
 
 
@@ -59,10 +62,11 @@ def _place(source: SourceFile, path: Path | None) -> Where | None:
 def local_path(
     source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None
 ) -> Path:
-    """Return the absolute path of a local file with the pinned content of ``source``, which is verified.
+    """Return the absolute path of a local file with the pinned content of ``source``.
 
-    The file is searched in the folders of QABENCH_MIRROR (except ``ignore_mirror``) and in the
-    cache, and otherwise downloaded to the cache (not with QABENCH_OFFLINE or HF_HUB_OFFLINE).
+    The content is verified. The file is searched in the folders of QABENCH_MIRROR (except
+    ``ignore_mirror``) and in the cache, and otherwise downloaded to the cache (not with
+    QABENCH_OFFLINE or HF_HUB_OFFLINE).
 
     Raises:
         SourceUnavailable: the file is not available and cannot be downloaded.
@@ -74,7 +78,7 @@ def local_path(
     # A damaged mirror is never skipped silently. Without network, neither is a damaged cache.
     if local and (local != cache_path(source) or forbidden or not find_mismatch(local, source)):
         return _verified(source, local)
-    # the cache of datasets may have rows of the Hub
+    # The cache of datasets may have rows of the Hub.
     if forbidden and not (isinstance(source, HubFile) and forbidden == "HF_HUB_OFFLINE"):
         raise _unavailable(source, f"the network is not used, because {forbidden} is set")
     return _download_to_cache(source, progress)
@@ -100,7 +104,8 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_name(path.name + ".lock")):
-            if path.is_file():  # another process was faster, or the file is damaged
+            if path.is_file():
+                # Another process was faster, or the file is damaged.
                 if find_mismatch(path, source) is None:
                     return path
                 os.replace(path, path.with_name(path.name + ".damaged"))
@@ -122,7 +127,7 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
 
 
 def _write_hub_rows(source: HubFile, path: Path) -> None:
-    """Write the rows of a dataset on the Hub to a file, which appears only after its content was verified."""
+    """Write the rows of a dataset on the Hub to a file, which appears only after it was verified."""
     part = path.with_name(path.name + ".incomplete")
     lines = []
     size = 0
@@ -178,15 +183,12 @@ class FileResult:
 
     @property
     def ok(self) -> bool:
-        """Return whether the file is available with the pinned content."""
+        """Tell whether the file is available with the pinned content."""
         return self.state == "ok"
 
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
-    """Verify the files in the mirrors and the cache, or in the mirror folder ``directory``.
-
-    Works offline.
-    """
+    """Verify the files in the mirrors and the cache, or in a mirror folder, without the network."""
 
     def find(source: SourceFile) -> Path | None:
         if not directory:
@@ -207,8 +209,8 @@ def fetch(
 ) -> list[FileResult]:
     """Make each file available locally (see ``local_path``) and continue after failures.
 
-    With ``mirror``, the verified files are copied to that folder, as OWNER/REPO/PATH. One result
-    per file.
+    With ``mirror``, the verified files are copied to that folder, as OWNER/REPO/PATH. There is one
+    result per file.
     """
 
     def provide(source: SourceFile) -> tuple[Path, str]:

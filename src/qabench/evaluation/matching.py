@@ -1,72 +1,112 @@
-"""Evaluations of the same questions: matched by id, compared by common scores, or joined as samples of one system.
+"""Evaluations of the same questions: matched by id, compared, or joined as samples of one system.
 
-Several samples per question have pass@k and pass^k of 0/1 scores.
+If questions have several samples, 0/1 scores also have pass@k and pass^k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
-from qabench.data.predictions import some
-from qabench.errors import InputError
-from qabench.evaluation.evaluation import Evaluation, without_superseded
+from qabench.errors import InputError, some, unknown_name
+from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.records import Record, column_names, rows_by_question
+from qabench.evaluation.resumed import without_superseded
 from qabench.evaluation.score_spec import Names, Pass, ScoreSpec, present, select_scores
 from qabench.evaluation.signature import VERSION, parse, with_fields
 
-DOC_HASH = "doc_hash"  # in ``Record.detail``: lm-evaluation-harness's digest of all fields
-EVERY_K = 8  # up to so many samples, there is a score for every k
+# The key in ``Record.detail`` of lm-evaluation-harness's digest of all fields of a document.
+DOC_HASH = "doc_hash"
+# Each k has a score if there are at most this many samples.
+EVERY_K = 8
 
 
 def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return evaluations of the same questions, with the config of the first one.
 
     Raises:
-        InputError: an id has another question, target or document in another log, or two logs have no
-            question in common.
+        InputError: an id has another question, target or document in another log, or two logs have
+            no question in common.
     """
     first = evaluations[0]
-    own = {record.id: record for record in first.records}
+    # Ids alone are not enough: the same id may be another question in another version of the data.
+    first_records = {record.id: record for record in first.records}
     for other in evaluations[1:]:
         logs = f"{first.path} ({first.config}) and {other.path} ({other.config})"
-        common = [record for record in other.records if record.id in own]
+        common = [record for record in other.records if record.id in first_records]
         if not common:
             ids = [record.id for record in other.records]
             raise InputError(
-                f"{logs} have no question in common: their ids are {some(own)} and {some(ids)}; "
+                f"{logs} have no question in common: their ids are {some(first_records)} and {some(ids)}; "
                 "compare logs of one task"
             )
         for record in common:
-            pair = own[record.id], record
-            texts = [(each.question, each.reference) for each in pair]
-            documents = {each.detail.get(DOC_HASH) for each in pair} - {None}
-            if texts[0] != texts[1] or len(documents) > 1:
+            first_record = first_records[record.id]
+            texts = (first_record.question, first_record.reference)
+            other_texts = (record.question, record.reference)
+            # A log without the digest of its documents says nothing about them.
+            documents = {first_record.detail.get(DOC_HASH), record.detail.get(DOC_HASH)} - {None}
+            if texts != other_texts or len(documents) > 1:
                 raise InputError(
-                    f"{logs} have another question, target or document for the id {record.id}: {texts[0]!r:.160} and "
-                    f"{texts[1]!r:.160}; compare logs of one task and of one version of its data"
+                    f"{logs} have another question, target or document for the id {record.id}: {texts!r:.160} and "
+                    f"{other_texts!r:.160}; compare logs of one task and of one version of its data"
                 )
-    return [replace(each, config=first.config) for each in evaluations]
+    return [replace(evaluation, config=first.config) for evaluation in evaluations]
 
 
 def common_scores(evaluations: Sequence[Evaluation], names: Names) -> list[ScoreSpec]:
-    """Return the scores that all evaluations have.
+    """Return the scores that all evaluations have, or the named ones of these.
 
-    Of these only the named ones, if there are names.
-
-    Raises InputError if there is none.
+    Raises:
+        InputError: the evaluations have no score in common, or not a named one.
     """
-    own = [[spec.name for spec in each.score_specs] for each in evaluations]
-    common = set(own[0]).intersection(*own)
+    # Tables and errors list the scores in the order of the first log.
+    common = list(evaluations[0].score_specs)
+    lists = []
+    for evaluation in evaluations:
+        own_names = [spec.name for spec in evaluation.score_specs]
+        common = [spec for spec in common if spec.name in own_names]
+        lists.append(f"{evaluation.path or evaluation.name} has {', '.join(own_names) or 'none'}")
     if not common:
-        lists = "; ".join(map(", ".join, own))
-        raise InputError(f"the logs have no common score ({lists})")
-    specs = [spec for spec in evaluations[0].score_specs if spec.name in common]
-    return select_scores(specs, names, "one of the logs")
+        raise InputError(f"the logs have no common score: {'; '.join(lists)}")
+    return select_scores(common, names, "one of the logs")
+
+
+def with_lower_better(evaluations: Sequence[Evaluation], names: Sequence[str]) -> list[Evaluation]:
+    """Return evaluations of other tasks with the named scores marked as lower is better.
+
+    Raises:
+        InputError: no evaluation has the score, or the score is a benchmark's, which declares
+            itself whether higher is better.
+    """
+    if not names:
+        return list(evaluations)
+    declared: set[str] = set()
+    changed = []
+    for evaluation in evaluations:
+        specs = []
+        for spec in evaluation.score_specs:
+            declared.add(spec.name)
+            if spec.name in names:
+                spec = replace(spec, higher_is_better=False)
+            specs.append(spec)
+        changed.append(replace(evaluation, score_specs=specs))
+    for name in names:
+        if name not in declared:
+            raise unknown_name("no system has the score", name, sorted(declared))
+    # A benchmark says itself what is better, so the option would contradict it.
+    for evaluation, with_lower in zip(evaluations, changed, strict=True):
+        if evaluation.benchmark and with_lower.score_specs != list(evaluation.score_specs):
+            raise InputError(
+                f"{evaluation.benchmark} declares whether the higher values of its scores are better; "
+                "leave out --lower-is-better"
+            )
+    return changed
 
 
 def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
-    """Return an evaluation with pass@k and pass^k after each 0/1 score, if questions have several samples.
+    """Return an evaluation with pass@k and pass^k after each 0/1 score, if it has several samples.
 
     Args:
         evaluation: whose records are the samples.
@@ -79,42 +119,56 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     if not ks and all(record.epoch == 1 for record in evaluation.records):
         return evaluation
     columns = column_names(evaluation.records)
-    specs: list[ScoreSpec] = []
+    # The harness may have computed one of them, too. The last one of a name counts.
+    specs: dict[str, ScoreSpec] = {}
+    # A dict as an ordered set.
     notes = dict.fromkeys(evaluation.notes)
     for spec in evaluation.score_specs:
         if isinstance(spec.reducer, Pass):
+            # Earlier ones may be for other numbers of samples.
             continue
-        specs.append(spec)
-        if spec.reducer:  # one of the harness, such as max
+        specs[spec.name] = spec
+        if spec.reducer:
+            # A score of the harness that is reduced already, such as by the maximum.
             continue
-        for each in present([spec], columns):
-            rows = rows_by_question(each, evaluation.records)
-            values = {row[0] for samples in rows.values() for row in samples}
+        for column_spec in present([spec], columns):
+            sizes = []
+            values: set[float] = set()
+            for samples in rows_by_question(column_spec, evaluation.columns()).values():
+                sizes.append(len(samples))
+                values.update(row[0] for row in samples)
             # All values of a score that is not 0/1, such as ROUGE, can be 0.
-            is_binary = values <= {0, 1} and (1 in values or each.graded)
-            if each.function or not values or not is_binary:
+            is_binary = values <= {0, 1} and (1 in values or column_spec.graded)
+            if column_spec.function or not values or not is_binary:
                 continue
-            sizes = [len(samples) for samples in rows.values()]
             fewest = min(sizes)
-            few = f"{sizes.count(fewest)} of {len(sizes)} questions have only {fewest} samples"
+            unit = "sample" if fewest == 1 else "samples"
+            few = f"{sizes.count(fewest)} of {len(sizes)} questions have only {fewest} {unit}"
             if max(ks, default=0) > fewest:
                 raise InputError(
                     f"k is {max(ks)}, but {few} with a score in {evaluation.path}; allowed: 1 to {fewest}"
                 )
             if fewest < max(sizes):
                 notes[f"k of pass@k and pass^k is at most {fewest}: {few} with a score"] = None
-            chosen = ks or [
-                k for k in range(2, fewest + 1) if k <= EVERY_K or k.bit_count() == 1 or k == fewest
-            ]
-            specs += [Pass(k).of(each) for k in chosen]
-            specs += [Pass(k, all=True).of(each) for k in chosen]
-    # The harness may have computed one of them, too.
-    specs = list({spec.name: spec for spec in specs}.values())
-    return replace(evaluation, score_specs=specs, notes=list(notes))
+            for every_sample in (False, True):
+                for k in ks or _default_ks(fewest):
+                    estimate = Pass(k, all=every_sample).of(column_spec)
+                    specs[estimate.name] = estimate
+    return replace(evaluation, score_specs=list(specs.values()), notes=list(notes))
+
+
+def _default_ks(n_samples: int) -> list[int]:
+    """Return the values of k that are shown by default for questions with so many samples."""
+    ks = []
+    for k in range(2, n_samples + 1):
+        is_power_of_two = k.bit_count() == 1
+        if k <= EVERY_K or is_power_of_two or k == n_samples:
+            ks.append(k)
+    return ks
 
 
 def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """Return evaluations of one system on the same questions as one, each of whose questions has all their samples.
+    """Return evaluations of one system on the same questions as one with all samples.
 
     The signature has all values of fields that differ, such as a seed, joined by "+".
 
@@ -122,65 +176,89 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         InputError: a file is given twice, or is a part of another one, or the questions differ.
     """
     first, count = evaluations[0], len(evaluations)
-    of_all = {(each.questions, each.setting) for each in evaluations}
-    if len(of_all) > 1:
-        listed = ", ".join(sorted(map(" ".join, of_all)))
+    paths, configs = [], set()
+    for evaluation in evaluations:
+        paths.append(evaluation.path)
+        configs.add((evaluation.questions, evaluation.setting))
+    if len(configs) > 1:
+        listed = ", ".join(sorted(map(" ".join, configs)))
         raise InputError(
             f"samples of one system must be on one config and in one setting; these are on {listed}"
         )
-    paths = [each.path for each in evaluations]
-    if len(set(paths)) < count or without_superseded(evaluations)[1]:
-        raise InputError(f"a run or a file was given twice: {', '.join(paths)}; give each sample once")
+    # The same run twice would look like two samples that always agree.
+    _, superseded = without_superseded(evaluations)
+    if len(set(paths)) < count or superseded:
+        raise InputError(
+            f"a run or a file was given twice: {', '.join(paths)}; give each sample once"
+        )
     if not first.benchmark:
         evaluations = matched(evaluations)
+    # First the records, with the samples of each question together.
     samples: dict[str, list[Record]] = {}
-    start = 0
-    for each in evaluations:
-        for record in each.records:
-            moved = replace(record, epoch=record.epoch + start)
+    n_epochs = 0
+    for evaluation in evaluations:
+        # The epochs of the next file follow those of this one.
+        last_epoch = 0
+        for record in evaluation.records:
+            moved = replace(record, epoch=record.epoch + n_epochs)
             samples.setdefault(record.id, []).append(moved)
-        start += max((record.epoch for record in each.records), default=0)
+            last_epoch = max(last_epoch, record.epoch)
+        n_epochs += last_epoch
+    # Then what is said of the evaluations as a whole.
+    expected = 0
     problems: list[str] = []
     notes: dict[str, None] = {}
     specs: dict[str, ScoreSpec] = {}
     recorded: dict[str, str] = {}
-    status, unscored = first.status, first.unscored
-    for each in evaluations:
-        problems += [f"{each.path}: {text}" for text in each.problems]
-        notes |= dict.fromkeys(each.notes)
-        specs |= {spec.name: spec for spec in each.score_specs}
-        recorded |= each.recorded
-        status = each.status if status == "success" else status
-        unscored = unscored or each.unscored
-    return with_passes(
-        replace(
-            first,
-            path=",".join(paths),
-            model=f"{first.model} and {count - 1} more" if count > 1 else first.model,
-            status=status,
-            expected=sum(each.expected for each in evaluations),
-            records=[record for records in samples.values() for record in records],
-            signatures=_signatures([each.signatures for each in evaluations]),
-            unscored=unscored,
-            problems=problems,
-            notes=list(notes),
-            recorded=recorded,
-            score_specs=list(specs.values()),
-        )
+    status, unscored, model = first.status, first.unscored, first.model
+    for evaluation in evaluations:
+        expected += evaluation.expected
+        for text in evaluation.problems:
+            problems.append(f"{evaluation.path}: {text}")
+        notes |= dict.fromkeys(evaluation.notes)
+        for spec in evaluation.score_specs:
+            specs[spec.name] = spec
+        recorded |= evaluation.recorded
+        # The status of the first run that is not complete is that of all.
+        if status == "success":
+            status = evaluation.status
+        unscored = unscored or evaluation.unscored
+    if count > 1:
+        model = f"{first.model} and {count - 1} more"
+    joined = replace(
+        first,
+        path=",".join(paths),
+        model=model,
+        status=status,
+        expected=expected,
+        records=list(chain.from_iterable(samples.values())),
+        signatures=_signatures([evaluation.signatures for evaluation in evaluations]),
+        unscored=unscored,
+        problems=problems,
+        notes=list(notes),
+        recorded=recorded,
+        score_specs=list(specs.values()),
     )
+    return with_passes(joined)
 
 
 def _signatures(by_evaluation: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return the joined signatures of the groups that all evaluations have."""
     signatures = {}
     for group, line in by_evaluation[0].items():
-        lines = [each[group] for each in by_evaluation if group in each]
-        if len(lines) < len(by_evaluation):
+        if not all(group in lines for lines in by_evaluation):
             continue
-        fields = [parse(each)[1] for each in lines]
+        all_fields = []
+        for lines in by_evaluation:
+            _, fields = parse(lines[group])
+            all_fields.append(fields)
+        names = dict.fromkeys(chain.from_iterable(all_fields))
+        # The joined signature keeps the version of the first one.
+        names.pop(VERSION, None)
         joined = {}
-        for name in dict.fromkeys(name for each in fields for name in each if name != VERSION):
-            values = dict.fromkeys(each.get(name, "none") for each in fields)
+        for name in names:
+            # Equal values are joined once, in the order of the evaluations.
+            values = dict.fromkeys(fields.get(name, "none") for fields in all_fields)
             joined[name] = "+".join(values)
         signatures[group] = with_fields(line, **joined)
     return signatures

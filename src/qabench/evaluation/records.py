@@ -17,7 +17,8 @@ from qabench.data.rows import grouped
 from qabench.evaluation.score_spec import ScoreSpec, present
 
 if TYPE_CHECKING:
-    from qabench.stats import Array, Function, Interval
+    from qabench.stats.intervals import Interval
+    from qabench.stats.units import Array, Function
 
 PREDICTIONS = "predictions"
 """The task and the setting of an evaluation of a file."""
@@ -48,19 +49,22 @@ class Record:
         answer: the text that was scored. None for failed and refused calls and for missing answers.
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
             turns. "missing" means that a file of predictions has no answer to the question.
-        statuses: group of scores -> its status, where it is not the question's: "empty" or "missing" if an
-            answered question has nothing that the group is computed from, such as no passages.
+        statuses: group of scores -> its status, where it is not the question's: "empty" or
+            "missing" if an answered question has nothing that the group is computed from, such as
+            no passages.
         problem: why there is no answer, or a problem with the answer or the input.
-        scores: the numbers that the scores are computed from (``ScoreSpec.columns``), by name. Empty if
-            unscored.
+        scores: the numbers that the scores are computed from (``ScoreSpec.columns``), by name.
+            Empty if unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: details of the scoring for the report, in a format defined by the benchmark.
         input_tokens: None if unknown.
         output_tokens: None if unknown.
         seconds: None if unknown.
-        cost: in US dollars. None if unknown.
+        cost: what the answer cost in US dollars. None if unknown.
         replies: replies of models in this record. None if unknown.
         cached: how many of them came from the cache.
+        cluster: what several questions have in common, such as a passage: intervals and tests are
+            over clusters. None: the question is a cluster of its own.
     """
 
     id: str
@@ -81,12 +85,13 @@ class Record:
     replies: int | None = None
     cached: int = 0
     statuses: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
 
     def status_of(self, group: str) -> str:
         """Return the status of the question for a group of scores."""
-        return (
-            self.statuses.get(group, self.status) if self.status in (ANSWERED, CUT_OFF) else self.status
-        )
+        if self.status not in (ANSWERED, CUT_OFF):
+            return self.status
+        return self.statuses.get(group, self.status)
 
 
 GROUPS, CURVE = "groups", "curve"
@@ -115,10 +120,10 @@ class SectionRow:
 class ExtraSection:
     """A table and a chart of a report beyond scores, groups and comparisons.
 
-    ``Benchmark.report_sections`` returns them. Sections without rows are omitted.
+    ``Benchmark.report`` names them. Sections without rows are omitted.
 
     Attributes:
-        title: such as "Type of error". The axis of a curve is labeled with ``axis``.
+        title: the heading, such as "Type of error". The axis of a curve is labeled with ``axis``.
         unit: what n counts, in the plural, such as "errors".
         rows: values of all systems.
         kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
@@ -137,7 +142,7 @@ class ExtraSection:
     replaces: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Score:
     """The value of a score with its 95% interval over questions. ``float(score)`` is the value.
 
@@ -159,8 +164,13 @@ class Score:
     def __str__(self) -> str:
         return f"{self.spec.name} {self.value:.4f} (95% interval {self.interval.bounds()}, {self.size})"
 
+    def __repr__(self) -> str:
+        return f"Score({self})"
+
     def __format__(self, form: str) -> str:
-        return format(self.value, form) if form else str(self)
+        if not form:
+            return str(self)
+        return format(self.value, form)
 
     @property
     def value(self) -> float:
@@ -181,10 +191,12 @@ class Score:
     def size(self) -> str:
         """``n`` with its unit: "1 question", "4,426 segments"."""
         unit = self.spec.unit
-        return f"{self.n:,} {unit.removesuffix('s') if self.n == 1 else unit}"
+        if self.n == 1:
+            unit = unit.removesuffix("s")
+        return f"{self.n:,} {unit}"
 
 
-def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str, Score]:
+def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record] | Columns) -> dict[str, Score]:
     """Return the scores of records by name.
 
     Args:
@@ -198,7 +210,8 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
     computed = _computed(specs, records)
     if not computed:
         return {}
-    from qabench.stats import interval_of_units  # imports NumPy
+    # Imported here because it imports NumPy.
+    from qabench.stats.intervals import interval_of_units
 
     scores = {}
     for score, (statistics, function) in computed:
@@ -212,81 +225,169 @@ def values_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
     return {score.spec.name: score.value for score, _ in _computed(specs, records)}
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Records as columns, from which the scores of all of them and of groups are computed.
+
+    A report has the scores of many groups, and collecting the numbers of each group again from its
+    records takes longer than all that is computed from them.
+
+    Attributes:
+        ids: the question's id of each record.
+        clusters: the cluster of each question that has one, by the question's id.
+        values: name of a score -> its value in each record. NaN where a record has none.
+    """
+
+    ids: Sequence[str]
+    clusters: Mapping[str, str]
+    values: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Columns:
+        """Return the columns of records. Without any score, NumPy is not imported."""
+        ids = [record.id for record in records]
+        clusters = clusters_of(records)
+        names = column_names(records)
+        if not names:
+            return cls(ids, clusters, {})
+        import numpy as np
+
+        values = {}
+        for name in names:
+            column = [record.scores.get(name, nan) for record in records]
+            values[name] = np.array(column, dtype=np.float64)
+        return cls(ids, clusters, values)
+
+    def at(self, positions: Sequence[int]) -> Columns:
+        """Return the columns of the records at these positions."""
+        ids = [self.ids[position] for position in positions]
+        if not self.values:
+            return Columns(ids, self.clusters, {})
+        import numpy as np
+
+        chosen = np.array(positions, dtype=np.intp)
+        values = {name: column[chosen] for name, column in self.values.items()}
+        return Columns(ids, self.clusters, values)
+
+
 def _computed(
-    specs: Sequence[ScoreSpec], records: Sequence[Record]
+    specs: Sequence[ScoreSpec], records: Sequence[Record] | Columns
 ) -> list[tuple[Score, tuple[Array, Function]]]:
     """Return each score without its interval, and the sample that its interval is computed from."""
-    columns = column_names(records)
-    if not (computable := present(specs, columns)):
+    columns = records
+    if not isinstance(columns, Columns):
+        columns = Columns.of(columns)
+    computable = present(specs, list(columns.values))
+    if not computable:
         return []
+    # Imported here, so that NumPy is not imported if there is nothing to compute.
     import numpy as np
 
-    from qabench.stats import Interval, mean, scores, table, units
+    from qabench.stats.intervals import Interval
+    from qabench.stats.units import mean, scores, table, units
 
-    ids = [record.id for record in records]
-    values = {
-        name: np.array([record.scores.get(name, nan) for record in records], dtype=np.float64)
-        for name in columns
-    }
     computed = []
     for spec in computable:
-        rows = np.column_stack([values[name] for name in spec.needs])
-        usable = np.flatnonzero(np.isfinite(rows).all(axis=1))
-        if not len(usable):
+        questions, rows = _complete_rows(spec, columns)
+        if not questions:
             continue
-        rows = rows[usable]
-        questions = [ids[place] for place in usable.tolist()]
+        # Records with an undefined value are left out of the mean, and counted.
+        left_out = len(columns.ids) - len(questions)
         if spec.reducer:
-            by_question = rows_by_question(spec, records)
+            by_question = grouped(zip(questions, rows.tolist(), strict=True))
             questions = list(by_question)
-            rows = np.concatenate([reduced(spec, each) for each in by_question.values()])
+            rows = np.concatenate([reduced(spec, samples) for samples in by_question.values()])
+        # One row of statistics per record, as the function needs them.
         first = rows[:, 0]
-        statistics = units(rows if spec.function else table(first), questions)
-        samples = np.array(list(Counter(questions).values()), dtype=np.float64)
-        if samples.max() > 1:
+        statistics = rows
+        if spec.function is None:
+            statistics = table(first)
+        # Then one row per question.
+        samples_by_question = Counter(questions)
+        if len(samples_by_question) == len(questions):
+            statistics = units(statistics, None)
+        else:
+            statistics = units(statistics, questions)
+            samples = np.array(list(samples_by_question.values()), dtype=np.float64)
             # The questions count equally, however many samples each has, as in paired tests.
             if spec.function is None:
                 statistics = table(statistics[:, 0] / samples)
                 first = statistics[:, 0]
             elif (samples != samples[0]).any():
                 statistics = statistics / samples[:, None]
+        # The score is a function of the sums of all questions.
         value = float(scores(spec.function or mean, statistics.sum(axis=0, keepdims=True))[0])
-        if isfinite(value):
-            n = sum(int(spec.size(*row)) for row in rows.tolist()) if spec.size else len(rows)
-            if spec.unit == "questions":
-                n = len(statistics)
-            value = spec.mean(first.tolist()) if spec.mean else value
-            sample = (statistics, spec.resampled or spec.function or mean)
-            score = Score(spec, Interval(value, nan, None, None), n, len(records) - len(usable))
-            computed.append((score, sample))
+        if not isfinite(value):
+            continue
+        n = len(rows)
+        if spec.unit == "questions":
+            # Samples of one question count as one question.
+            n = len(statistics)
+        elif spec.size:
+            n = sum(int(spec.size(*row)) for row in rows.tolist())
+        if spec.mean:
+            # The official mean adds in another order, which changes the last digit.
+            value = spec.mean(first.tolist())
+        if columns.clusters:
+            cluster_ids = [columns.clusters.get(id, id) for id in samples_by_question]
+            # The clusters change the interval only, not the value.
+            statistics = units(statistics, cluster_ids)
+        sample = (statistics, spec.resampled or spec.function or mean)
+        score = Score(spec, Interval(value, nan, None, None), n, left_out)
+        computed.append((score, sample))
     return computed
 
 
-def answered_ids(records: Iterable[Record]) -> set[str]:
-    """Return the ids of the questions with at least one answer."""
-    return {record.id for record in records if record.status in (ANSWERED, CUT_OFF)}
+def clusters_of(records: Iterable[Record]) -> dict[str, str]:
+    """Return the cluster of each question that has one, by the question's id."""
+    return {record.id: record.cluster for record in records if record.cluster is not None}
 
 
 def column_names(records: Iterable[Record]) -> list[str]:
     """Return the names of the scores of all records, in order of appearance."""
-    return list(dict.fromkeys(name for record in records for name in record.scores))
+    # A dict as an ordered set.
+    names: dict[str, None] = {}
+    for record in records:
+        # Nearly all records have the same names, and this check is faster than adding them again.
+        if not record.scores.keys() <= names.keys():
+            names |= dict.fromkeys(record.scores)
+    return list(names)
 
 
-def rows_by_question(spec: ScoreSpec, records: Sequence[Record]) -> dict[str, list[list[float]]]:
-    """Return the values of the score's columns by question, a row for each of its records that has them all."""
-    rows = ((record.id, columns_of(spec, record)) for record in records)
-    return grouped((id, row) for id, row in rows if row is not None)
+def rows_by_question(spec: ScoreSpec, columns: Columns) -> dict[str, list[list[float]]]:
+    """Return the values of the score's columns by question, one row per complete record."""
+    if not columns.values.keys() >= set(spec.needs):
+        return {}
+    questions, rows = _complete_rows(spec, columns)
+    return grouped(zip(questions, rows.tolist(), strict=True))
+
+
+def _complete_rows(spec: ScoreSpec, columns: Columns) -> tuple[list[str], Array]:
+    """Return the question and the values of each record that has all of the score's columns."""
+    import numpy as np
+
+    rows = np.column_stack([columns.values[name] for name in spec.needs])
+    # The positions of the rows without a missing value: a sum with one of them would be NaN.
+    complete = np.flatnonzero(np.isfinite(rows).all(axis=1))
+    return [columns.ids[position] for position in complete.tolist()], rows[complete]
 
 
 def reduced(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> list[list[float]]:
     """Return the rows of a question as its reducer leaves them: one row with the question's score."""
-    return [[spec.reducer([row[0] for row in rows])]] if spec.reducer else list(map(list, rows))
+    if spec.reducer is None:
+        return [list(row) for row in rows]
+    return [[spec.reducer([row[0] for row in rows])]]
 
 
 def columns_of(spec: ScoreSpec, record: Record) -> list[float] | None:
-    """Return the values of the score's columns in a record, or None if one is missing or not finite."""
-    values = [record.scores.get(name, nan) for name in spec.needs]
-    return values if all(map(isfinite, values)) else None
+    """Return the values of the score's columns, or None if one is missing or not finite."""
+    values = []
+    for name in spec.needs:
+        value = record.scores.get(name, nan)
+        if not isfinite(value):
+            return None
+        values.append(value)
+    return values
 
 
 def item_score(spec: ScoreSpec, record: Record) -> float | None:
@@ -296,18 +397,19 @@ def item_score(spec: ScoreSpec, record: Record) -> float | None:
         return None
     try:
         value = spec.item(*values) if spec.item else values[0]
-    except ZeroDivisionError:  # such as a share of no claims
+    except ZeroDivisionError:
+        # A share of no claims, for example.
         return None
-    return value if isfinite(value) else None
+    if not isfinite(value):
+        return None
+    return value
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Return the names, each on one line.
-
-    Repeated names get a number.
-    """
+    """Return the names, each on one line. Repeated names get a number."""
     unique: dict[str, None] = {}
     for raw in names:
+        # Characters that break a line or a terminal would break tables.
         name = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", raw).strip()
         number, candidate = 1, name
         while candidate in unique:

@@ -1,4 +1,4 @@
-"""Scores as benchmarks declare them: functions of sums over records, with names and descriptions for display."""
+"""Scores as benchmarks declare them: functions of sums over records, with texts for display."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 from qabench.errors import InputError, unknown_name
 
 CUTOFF = "@k"
-MEAN = "mean"  # NAME.mean: the mean over all epochs, if the harness also reduced them in another way
+# The last part of a name, such as "match.mean": the mean over all epochs, if the harness also
+# reduced them in another way.
+MEAN = "mean"
 Names = Sequence[str] | str | None
 """Names of scores and of their groups.
 
@@ -27,28 +29,27 @@ class ScoreSpec:
     this.
 
     Attributes:
-        name: such as "acc.loose". A name that ends in "@k" declares a score for every cutoff, such
-            as "mrr@10".
-        title: such as "Loose accuracy".
+        name: the score's name, such as "acc.loose". A name that ends in "@k" declares a score for
+            every cutoff, such as "mrr@10".
+        title: the name for readers, such as "Loose accuracy".
         about: what it measures, in one sentence.
         group: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
         columns: the required columns. () means one column with the name of the score.
-        function: from one NumPy array per column, of sums, to an array of scores. None means the
-            mean of the column.
+        function: maps one NumPy array of sums per column to an array of scores. None means the mean
+            of the column.
         resampled: the same function for resamples and paired tests, if ``function`` is undefined
             where the score has a limit, such as an F1 that divides by a precision. None means
             ``function``.
-        size: from the values of a record's columns to the number of units of the record. None means
-            1.
+        size: maps the values of a record's columns to the record's number of units. None means 1.
         mean: the official function for the mean if its last digit depends on the order of
             additions. None means the default.
         undefined: when the score is undefined, for readers, such as "no segments are wrong".
-        item: from the values of a record's columns to the score of the record. None means the first
+        item: maps the values of a record's columns to the record's score. None means the first
             column.
         item_title: the name of the score of a record. "" means ``title``.
-        reducer: from the first column of all samples of a question to the question's score, such
-            as pass@k. None means that every sample counts.
+        reducer: maps the first column of all samples of a question to the question's score, such as
+            pass@k. None means that every sample counts.
         graded: whether a record's score of 1 means right, 0 wrong, and values between them partly
             right.
         partial: whether the official computation leaves out records without a value, such as
@@ -56,6 +57,8 @@ class ScoreSpec:
         readable: the name of the same score over readable replies only. This score counts the
             other replies as the official scorer does. "" means there is no such score.
         higher_is_better: the direction.
+        share: whether it is a share of something, from 0 to 1. Other scores, such as numbers of facts,
+            are never printed in percent.
         official: whether the benchmark's authors report it. Other scores are additions of qabench.
         main: whether tables show it without ``--all-scores``.
     """
@@ -78,6 +81,7 @@ class ScoreSpec:
     partial: bool = False
     readable: str = ""
     higher_is_better: bool = True
+    share: bool = True
     official: bool = True
     main: bool = True
 
@@ -87,13 +91,18 @@ class ScoreSpec:
         return self.columns or (self.name,)
 
     def at(self, cutoff: str) -> ScoreSpec:
-        """Return the score of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, also in its columns and title."""
+        """Return the score of one cutoff, such as ``mrr@10`` of ``mrr@k``."""
 
-        def put(text: str) -> str:
-            return text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text
+        def with_cutoff(text: str) -> str:
+            if not text.endswith(CUTOFF):
+                return text
+            return text.removesuffix(CUTOFF) + f"@{cutoff}"
 
         return replace(
-            self, name=put(self.name), title=put(self.title), columns=tuple(map(put, self.columns))
+            self,
+            name=with_cutoff(self.name),
+            title=with_cutoff(self.title),
+            columns=tuple(map(with_cutoff, self.columns)),
         )
 
 
@@ -120,21 +129,27 @@ class Pass:
     def __call__(self, values: Sequence[float]) -> float:
         if len(values) < self.k:
             return nan
-        right = round(sum(values))
-        equal = comb(right if self.all else len(values) - right, self.k) / comb(len(values), self.k)
-        return equal if self.all else 1 - equal
+        n_right = round(sum(values))
+        n_wrong = len(values) - n_right
+        n_draws = comb(len(values), self.k)
+        if self.all:
+            return comb(n_right, self.k) / n_draws
+        return 1 - comb(n_wrong, self.k) / n_draws
 
     def of(self, spec: ScoreSpec) -> ScoreSpec:
         """Return this estimate for a score, such as "acc.strict.pass@2"."""
-        name = f"pass{'^' if self.all else '@'}{self.k}"
-        which = "all" if self.all else "at least one"
-        is_named_mean = spec.name == f"{spec.group}.{MEAN}"
-        stem = spec.group if is_named_mean else spec.name
+        name, quantity = f"pass@{self.k}", "at least one"
+        if self.all:
+            name, quantity = f"pass^{self.k}", "all"
+        stem, title = spec.name, spec.title
+        if spec.name == f"{spec.group}.{MEAN}":
+            # Pass@k is of the samples, and not of the mean over them.
+            stem = title = spec.group
         return replace(
             spec,
             name=f"{stem}.{name}",
-            title=f"{stem if is_named_mean else spec.title}, {name}",
-            about=f"Probability that {which} of {self.k} answers to a question would be right.",
+            title=f"{title}, {name}",
+            about=f"Probability that {quantity} of {self.k} answers to a question would be right.",
             columns=spec.needs,
             mean=None,
             reducer=self,
@@ -143,7 +158,7 @@ class Pass:
 
 
 def pass_of(name: str) -> tuple[str, Pass | None]:
-    """Return the name of the score and the ``Pass`` in a name such as "acc.strict.pass@2", or the name and None."""
+    """Split a name such as "acc.strict.pass@2" into the score's name and the ``Pass``, or None."""
     stem, _, last = name.rpartition(".")
     number = last[len("pass@") :]
     if last.startswith(("pass@", "pass^")) and number.isdigit():
@@ -152,36 +167,42 @@ def pass_of(name: str) -> tuple[str, Pass | None]:
 
 
 def mean_in_order(values: Sequence[float]) -> float:
-    """Return the mean by Python's ``sum`` in the order of the values, unlike NumPy's, for ``ScoreSpec.mean``."""
+    """Return the mean by Python's ``sum``, for scores whose official mean adds in this order."""
+    # NumPy adds in another order, which can change the last digit.
     return sum(values) / len(values)
 
 
 def present(specs: Sequence[ScoreSpec], columns: Sequence[str]) -> list[ScoreSpec]:
-    """Return the scores that can be computed from these columns, in the order of ``specs``.
-
-    "@k" for each cutoff.
-    """
+    """Return the scores that can be computed from these columns, a score "@k" once per cutoff."""
     computable: list[ScoreSpec] = []
     for spec in specs:
         candidates = [spec]
         if spec.name.endswith(CUTOFF):
+            # The cutoffs are those of the first column. Others must then have them, too.
             stem = spec.needs[0].removesuffix(CUTOFF) + "@"
-            cutoffs = [name.removeprefix(stem) for name in columns if name.startswith(stem)]
-            candidates = [spec.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
-        computable += [each for each in candidates if set(columns).issuperset(each.needs)]
+            candidates = []
+            for column in columns:
+                cutoff = column.removeprefix(stem)
+                if column.startswith(stem) and cutoff.isdigit():
+                    candidates.append(spec.at(cutoff))
+        for candidate in candidates:
+            if set(columns).issuperset(candidate.needs):
+                computable.append(candidate)
     return computable
 
 
 def split_names(names: Sequence[str] | str, whole: Sequence[str] = ()) -> list[str]:
-    """Return the names in a list or in strings with commas.
-
-    Names in ``whole`` contain commas.
-    """
+    """Return the names in a list or in strings with commas. Names in ``whole`` contain commas."""
     texts = [names] if isinstance(names, str) else names
-    split: list[str] = []
+    names_in_order: list[str] = []
     for text in texts:
-        split += [text] if text in whole else text.split(",")
-    return [name.strip() for name in split if name.strip()]
+        parts = text.split(",")
+        if text in whole:
+            # A harness names a score and its filter, such as "exact_match,strict-match".
+            parts = [text]
+        # Strings may end with a comma, and options have spaces after commas.
+        names_in_order += filter(None, map(str.strip, parts))
+    return names_in_order
 
 
 def stems(names: Names) -> list[str] | None:
@@ -189,7 +210,21 @@ def stems(names: Names) -> list[str] | None:
     if names is None:
         return None
     texts = [names] if isinstance(names, str) else names
-    return [",".join(pass_of(name.strip())[0] for name in text.split(",")) for text in texts]
+    all_stems = []
+    for text in texts:
+        stems_of_text = []
+        for name in text.split(","):
+            stem, _ = pass_of(name.strip())
+            stems_of_text.append(stem)
+        # A text stays one text: a name of a harness has a comma.
+        all_stems.append(",".join(stems_of_text))
+    return all_stems
+
+
+def without_readable(specs: Sequence[ScoreSpec]) -> list[ScoreSpec]:
+    """Return the scores without those that leave out the unreadable replies of another one."""
+    over_readable = {spec.readable for spec in specs}
+    return [spec for spec in specs if spec.name not in over_readable]
 
 
 def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[ScoreSpec]:
@@ -204,30 +239,59 @@ def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[
         title: what has the scores, for the error.
 
     Raises:
-        InputError: an unknown name. The error lists the scores and the groups. Or no name at all.
+        InputError: an unknown name, or no name at all. The error lists the scores and the groups,
+            except those over readable replies only, which nobody reports as a result.
     """
     if names is None:
         return list(specs)
-    scores = [spec.name for spec in specs]
-    groups = [group for group in dict.fromkeys(spec.group for spec in specs) if group not in scores]
+    listed_specs = without_readable(specs)
+    scores = [spec.name for spec in listed_specs]
+    groups = list(dict.fromkeys(spec.group for spec in listed_specs))
+    # In logs of other tasks, a score has the name of its group.
+    groups = [group for group in groups if group not in scores]
     listed = f"scores {', '.join(scores) or 'none'}"
     if groups:
         listed += f"; groups {', '.join(groups)}"
-    chosen = split_names(names, scores)
+    chosen = split_names(names, [spec.name for spec in specs])
     if not chosen:
         raise InputError(f"no scores are selected; allowed: {listed}")
     selected: dict[str, ScoreSpec] = {}
     for name in chosen:
-        stem, _, cutoff = name.partition("@")
-        scored, of_samples = pass_of(name)
-        matching = [spec for spec in specs if name in (spec.name, spec.group)]
-        if not matching and cutoff.isdigit():
-            matching = [spec.at(cutoff) for spec in specs if spec.name == stem + CUTOFF]
-        if not matching and of_samples:
-            single = [spec for spec in specs if scored in (spec.name, spec.group)]
-            matching = [of_samples.of(spec) for spec in single if not spec.reducer]
+        matching = _matching(specs, name)
         if not matching:
             raise unknown_name(f"{title} has no score", name, [*scores, *groups], listed)
         for spec in matching:
             selected[spec.name] = replace(spec, main=spec.main or spec.name in chosen)
     return list(selected.values())
+
+
+def _matching(specs: Sequence[ScoreSpec], name: str) -> list[ScoreSpec]:
+    """Return the scores that a name selects: its own, those of its group, one cutoff, or pass@k."""
+    is_score = False
+    of_group = []
+    without_passes = []
+    for spec in specs:
+        if name in (spec.name, spec.group):
+            of_group.append(spec)
+            if spec.name == name or not isinstance(spec.reducer, Pass):
+                without_passes.append(spec)
+        is_score = is_score or spec.name == name
+    if is_score:
+        # In logs of other tasks, a score has the name of its group, which has pass@k as well.
+        return without_passes
+    if of_group:
+        return of_group
+    stem, _, cutoff = name.partition("@")
+    if cutoff.isdigit():
+        of_cutoff = [spec.at(cutoff) for spec in specs if spec.name == stem + CUTOFF]
+        if of_cutoff:
+            return of_cutoff
+    scored, estimate = pass_of(name)
+    if estimate is None:
+        return []
+    of_samples = []
+    for spec in specs:
+        # A score that is reduced already has one value per question, and no samples.
+        if scored in (spec.name, spec.group) and not spec.reducer:
+            of_samples.append(estimate.of(spec))
+    return of_samples

@@ -7,15 +7,16 @@ through the adapters in ``qabench.adapters``.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain
 from numbers import Real
 from typing import Any, Protocol
 
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError
-from qabench.evaluation.records import ANSWERED, EMPTY, MISSING, STATUSES
+from qabench.evaluation.records import ANSWERED, EMPTY, MISSING, STATUSES, Record
 from qabench.evaluation.signature import signature
 
 Progress = Callable[[int, int], None]
@@ -55,8 +56,8 @@ class Questions:
         data: the digest of the file, for signatures.
         rows: the questions, in the order of the dataset.
         split: the name of the split, if the config has several.
-        are_lines: whether the questions are the lines of a file of predictions. Then no line replaces
-            an earlier one with the same id: they are samples.
+        are_lines: whether the questions are the lines of a file of predictions. Then no line
+            replaces an earlier one with the same id: they are samples.
     """
 
     config: str
@@ -68,13 +69,14 @@ class Questions:
     @property
     def fields(self) -> dict[str, object]:
         """Return the fields of signatures for the data."""
-        split = {} if self.split is None else {"split": self.split}
-        return {"config": self.config, **split, "data": self.data}
+        if self.split is None:
+            return {"config": self.config, "data": self.data}
+        return {"config": self.config, "split": self.split, "data": self.data}
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a scorer scores: a row of the dataset, and the fields of one prediction (None: there is no prediction)."""
+    """A row of the dataset and the fields of one prediction, or None without a prediction."""
 
     row: Row
     fields: Mapping[str, Any] | None
@@ -89,14 +91,16 @@ class Outcome:
         detail: details of the scoring for the report. See ``Record.detail``.
         problem: a problem with the prediction, or None.
         status: "answered", "empty" or "missing". A run knows better, so its log decides there.
-        statuses: group of scores -> "empty" or "missing", for the groups that the prediction has nothing for,
-            although it has something for another one. ``outcomes_of`` fills it in.
+        statuses: group of scores -> "empty" or "missing", for the groups that the prediction has
+            nothing for, although it has something for another one. ``outcomes_of`` fills it in.
         answer: the text that was scored, or None if there is none.
         texts: all texts of the prediction, if they are not only the answer, such as several sampled
             replies.
         usable: whether the prediction's fields have the types that the benchmark reads.
         explanation: why the item has its scores, such as a judge's reply, or why it has none.
         usage: the calls, tokens and cost of a judge.
+        result: what the scores follow from, in a type of the benchmark, for the result of a metric.
+            It is not recorded.
     """
 
     scores: Mapping[str, float]
@@ -109,6 +113,7 @@ class Outcome:
     usable: bool = True
     explanation: str | None = None
     usage: Mapping[str, Any] | None = None
+    result: Any = None
 
 
 class Scorer:
@@ -123,9 +128,11 @@ class Scorer:
         problems: sentences about problems of the predictions as a whole.
         needs: group of scores -> what predictions and data need for it. A group that is named here
             and that was asked for by name must be in ``signatures``.
-        reads: group of scores -> the fields of a prediction that the scores are computed from. A prediction
-            without any of them has no answer for this group. Groups that are not here have the status of the
-            question.
+        reads: group of scores -> the fields of a prediction that the scores are computed from. A
+            prediction without any of them has no answer for this group. Groups that are not here
+            have the status of the question.
+        empty_lists: fields of which an empty list is an answer, such as the pages of a search that
+            found none.
         concurrency: the maximum number of items that a run scores at once.
     """
 
@@ -134,33 +141,32 @@ class Scorer:
     problems: Sequence[str] = ()
     needs: Mapping[str, str] = {}
     reads: Mapping[str, Sequence[str]] = {}
+    empty_lists: Sequence[str] = ()
     concurrency: int = 16
 
     def outcome(self, item: Item) -> Outcome:
-        """Return the outcome of one item.
-
-        An item that cannot be scored has a problem. It does not raise.
-        """
+        """Return the outcome of one item. An item that cannot be scored has a problem."""
         raise NotImplementedError
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return one outcome per item.
-
-        See ``outcome``.
-        """
+        """Return one outcome per item. See ``outcome``."""
         return [self.outcome(item) for item in items]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group of scores.
 
         Args:
-            items: what is scored. Lm-evaluation-harness asks before there are any.
+            items: what is scored. When lm-evaluation-harness asks, there are none yet.
             about: the benchmark, the data, and how a model was asked, in this order.
         """
-        return {
-            group: signature(f"{about['benchmark']}_{group}", **about, **fields)
-            for group, fields in self.fields.items()
-        }
+        signatures = {}
+        for group, fields in self.fields.items():
+            signatures[group] = signature(f"{about['benchmark']}_{group}", **about, **fields)
+        return signatures
+
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return the fields of a metric's signature, which has no config and no model."""
+        return self.fields[group]
 
 
 def outcomes_of(
@@ -172,8 +178,8 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Return a scorer's outcome of each item. All adapters call scorers through this function.
 
-    Scorers of other packages may raise or return anything. It is one error, which names the benchmark,
-    the question and the value.
+    Scorers of other packages may raise or return anything. It is one error, which names the
+    benchmark, the question and the value.
 
     Args:
         scorer: the scorer.
@@ -183,54 +189,59 @@ def outcomes_of(
         progress: see ``Scorer.score``.
 
     Raises:
-        InputError: the scorer raised another exception than one of qabench's, or returned something else than one
-            ``Outcome`` per item with numbers as scores.
+        InputError: the scorer raised another exception than one of qabench's, or returned something
+            else than one ``Outcome`` per item with numbers as scores.
     """
-    names = list(ids) if ids is not None else [str(number) for number in range(1, len(items) + 1)]
-    scores_singly = type(scorer).score is Scorer.score
-    if not scores_singly:
-        questions = names[0] if len(names) == 1 else f"{len(names)} questions"
-        outcomes = _called(scorer, partial(scorer.score, items, progress), benchmark, questions)
-    else:
+    if ids is None:
+        ids = [str(number) for number in range(1, len(items) + 1)]
+    if type(scorer).score is Scorer.score:
+        # One call for each item, so that an error can name the question.
         outcomes = []
-        for item, name in zip(items, names, strict=True):
-            outcomes.append(_called(scorer, partial(scorer.outcome, item), benchmark, name))
+        for item, id in zip(items, ids, strict=True):
+            with _naming_place(scorer, benchmark, id):
+                outcomes.append(scorer.outcome(item))
+    else:
+        questions = ids[0] if len(ids) == 1 else f"{len(ids)} questions"
+        with _naming_place(scorer, benchmark, questions):
+            outcomes = scorer.score(items, progress)
+    # Everything that a scorer of another package returns is checked once, here.
     if not isinstance(outcomes, list) or len(outcomes) != len(items):
-        returned = f"{len(outcomes)} outcomes" if isinstance(outcomes, list) else f"{outcomes!r:.60}"
+        returned = f"{outcomes!r:.60}"
+        if isinstance(outcomes, list):
+            returned = f"{len(outcomes)} outcomes"
         raise InputError(
             f"{benchmark}: its scorer returned {returned} for {len(items)} questions; allowed: a list with one each"
         )
     checked = []
-    for item, outcome, name in zip(items, outcomes, names, strict=True):
-        outcome = _checked(outcome, f"{benchmark}: its scorer returned for the question {name!r}")
-        checked.append(_with_statuses(outcome, item.fields or {}, scorer.reads))
+    for item, outcome, id in zip(items, outcomes, ids, strict=True):
+        outcome = _checked(outcome, f"{benchmark}: its scorer returned for the question {id!r}")
+        checked.append(_with_statuses(outcome, item.fields or {}, scorer))
     return checked
 
 
-def _with_statuses(
-    outcome: Outcome, fields: Mapping[str, Any], reads: Mapping[str, Sequence[str]]
-) -> Outcome:
-    """Return an answered outcome with the groups of scores that the prediction has nothing for.
-
-    If it has nothing for all groups, it is not answered.
-    """
+def _with_statuses(outcome: Outcome, fields: Mapping[str, Any], scorer: Scorer) -> Outcome:
+    """Add the groups that an answered outcome has nothing for, or its status if these are all."""
     if outcome.status != ANSWERED:
         return outcome
+    reads = scorer.reads
     statuses = {}
     for group, names in reads.items():
-        values = [fields[name] for name in names if fields.get(name) is not None]
-        if not values:
+        present = [name for name in names if fields.get(name) is not None]
+        empty = [name for name in present if _is_empty(fields[name])]
+        if not present:
             statuses[group] = MISSING
-        elif all(_is_empty(value) for value in values):
+        elif len(empty) == len(present) and not set(empty).intersection(scorer.empty_lists):
             statuses[group] = EMPTY
-    if not statuses or len(statuses) < len(reads):
-        return replace(outcome, statuses=statuses) if statuses else outcome
+    if not statuses:
+        return outcome
+    if len(statuses) < len(reads):
+        return replace(outcome, statuses=statuses)
+    # The prediction has nothing for any group. An empty answer says more than a missing one.
     if EMPTY in statuses.values():
         return replace(outcome, status=EMPTY)
-    lacking = ", ".join(dict.fromkeys(repr(name) for names in reads.values() for name in names))
-    return replace(
-        outcome, status=MISSING, problem=outcome.problem or f"the prediction has no {lacking}"
-    )
+    lacking = ", ".join(map(repr, dict.fromkeys(chain.from_iterable(reads.values()))))
+    problem = outcome.problem or f"the prediction has no {lacking}"
+    return replace(outcome, status=MISSING, problem=problem)
 
 
 def _is_empty(value: object) -> bool:
@@ -240,15 +251,19 @@ def _is_empty(value: object) -> bool:
     return isinstance(value, list | tuple | dict) and not value
 
 
-def _called(scorer: Scorer, method: Callable[[], Any], benchmark: str, questions: str) -> Any:
-    """Call a method of a scorer. What a scorer of another package raises becomes an error with its place."""
+@contextmanager
+def _naming_place(scorer: Scorer, benchmark: str, questions: str) -> Iterator[None]:
+    """Name the place of an exception that a scorer of another package raises."""
     try:
-        return method()
+        yield
     except QabenchError:
         raise
-    except Exception as error:  # a scorer of another package may raise anything
+    except Exception as error:
+        # A scorer of another package may raise anything.
         if type(scorer).__module__.startswith("qabench."):
-            raise  # a bug here, or a full disk: the traceback says more
+            # A bug in this package, or a full disk: the traceback says more than one line could.
+            raise
+        # The last frame is where the exception was raised.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise InputError(
             f"{benchmark}: its scorer raised {type(error).__name__}: {error} for the question {questions!r} "
@@ -257,17 +272,26 @@ def _called(scorer: Scorer, method: Callable[[], Any], benchmark: str, questions
 
 
 def _checked(outcome: Any, what: str) -> Outcome:
-    """Return an outcome whose scores are numbers. Raises InputError that begins with ``what``."""
+    """Return an outcome whose scores are numbers.
+
+    Raises:
+        InputError: it is not such an outcome. The message begins with ``what``.
+    """
     if not isinstance(outcome, Outcome):
         raise InputError(f"{what} {outcome!r:.60}; allowed: an Outcome")
     for attribute in ("scores", "detail"):
         if not isinstance(value := getattr(outcome, attribute), Mapping):
             raise InputError(f"{what} the {attribute} {value!r:.60}; allowed: a dictionary")
     if outcome.status not in STATUSES:
-        raise InputError(f"{what} the status {outcome.status!r:.60}; allowed: {', '.join(STATUSES)}")
+        raise InputError(
+            f"{what} the status {outcome.status!r:.60}; allowed: {', '.join(STATUSES)}"
+        )
     for name, value in outcome.scores.items():
         if not isinstance(name, str) or not _is_number(value):
-            shown = f"{value!r:.60}" if not isinstance(value, int) else "an integer of too many digits"
+            shown = f"{value!r:.60}"
+            if isinstance(value, int):
+                # Python refuses to print integers of thousands of digits.
+                shown = "an integer of too many digits"
             raise InputError(
                 f"{what} the score {name!r:.60}: {shown}; allowed: a number, or nan if undefined"
             )
@@ -280,6 +304,9 @@ def _checked(outcome: Any, what: str) -> Outcome:
 
 def _is_number(value: object) -> bool:
     """Tell whether a value is a real number that a float can represent."""
+    if type(value) is float:
+        # Nearly all scores are floats, and asking the abstract class takes much longer.
+        return True
     if not isinstance(value, Real):
         return False
     try:
@@ -305,3 +332,12 @@ class Asking(Protocol):
 
     def fields(self) -> Mapping[str, object]:
         """Return the fields of signatures for the prompt and the protocol."""
+
+
+def records_of(outcomes: Sequence[Outcome]) -> list[Record]:
+    """Return outcomes as records, from which scores are computed."""
+    records = []
+    for position, outcome in enumerate(outcomes):
+        record = Record(str(position), 1, "", "", (), None, outcome.status, scores=outcome.scores)
+        records.append(record)
+    return records

@@ -1,4 +1,4 @@
-"""Signatures, one line with everything that a score depends on, as in sacreBLEU, and what makes a score official.
+"""Signatures: one line with everything that a score depends on, as in sacreBLEU.
 
 A benchmark declares the official value of every field that its signatures have. Only ``deviations``
 compares the two: commands, reports, published entries, logs and metrics print the sentences that it
@@ -16,14 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import dumps
+from qabench.data.answers import dumps
 from qabench.errors import InputError
 from qabench.io.environment import code_version, package_version
-from qabench.io.tables import redacted
+from qabench.io.redaction import redacted
 
 VERSION, ASKED = "qabench", "asked"
 """Fields of all signatures, which are not declared: a part of the questions is a deviation of its own."""
-MIXED = "mixed"  # before the values of a field that differs between answers
+CONFIG, SHA, SHA_DIGITS = "config", "sha", 8
+# Short signatures leave these out: one is a digest, and the other is in the score's name.
+IN_SHA = (ASKED, "benchmark")
+# The first word of the value of a field that differs between answers.
+MIXED = "mixed"
+# A signature is one line, so only the most frequent values of a mixed field are listed.
 MAX_MIXED_VALUES = 4
 NOT_RECORDED = "not recorded"
 
@@ -34,9 +39,13 @@ def version() -> str:
 
 
 def signature(score: str, **fields: object) -> str:
-    """Return ``score|name:value|...|qabench:VERSION``, with the fields in order and without those that are None."""
-    parts = [f"{name}:{field_value(value)}" for name, value in fields.items() if value is not None]
-    return "|".join([score, *parts, f"qabench:{code_version()}"])
+    """Return ``score|name:value|...|qabench:VERSION``, without the fields that are None."""
+    texts = [score]
+    for name, value in fields.items():
+        if value is not None:
+            texts.append(f"{name}:{field_value(value)}")
+    texts.append(f"{VERSION}:{code_version()}")
+    return "|".join(texts)
 
 
 def parse(line: str) -> tuple[str, dict[str, str]]:
@@ -59,7 +68,7 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
         name, _, value = part.partition(":")
         if name in fields:
             raise InputError(
-                f"not a signature: {line!r:.80} has the field {name!r} twice; each field is there once"
+                f"not a signature: {line!r:.80} has the field {name!r} twice; each field must occur once"
             )
         fields[name] = value
     return score, fields
@@ -71,38 +80,78 @@ def short_digest(text: str) -> str:
 
 
 def digest(items: Iterable[Any]) -> str:
-    """Return a digest of a list of answers, twelve hex digits.
-
-    It depends on their types, digits and order.
-    """
+    """Return twelve hex digits of a digest of answers, with their types, digits and order."""
     total = hashlib.sha256()
     for item in items:
         total.update(dumps(item).encode("utf-8") + b"\n")
     return total.hexdigest()[:12]
 
 
+def short_signature(line: str, declaration: Declaration | None = None) -> str:
+    """Return a signature without the fields that have official values, for a caption.
+
+    It has the score's name, the config, each field with another value or without a declaration, and
+    the version. ``benchmark`` and ``asked`` (the digest of the ids) are never in it. The field
+    ``sha`` has the first eight digits of the digest of all fields but the version, so that other
+    questions or other options have another short signature, too. The whole one can be printed
+    elsewhere, such as in an appendix.
+
+    Args:
+        line: a signature.
+        declaration: the official values of its fields, or that a field is irrelevant, which leaves it
+            out. None: unknown, so that all fields are kept.
+
+    Raises:
+        InputError: the line is not a signature.
+
+    Examples:
+        >>> short_signature("acc|config:dev|stemmer:porter|qabench:1", {"stemmer": Field(("porter",))})
+        'acc|config:dev|sha:54130365|qabench:1'
+    """
+    score, fields = parse(line)
+    made_by = fields.pop(VERSION, NOT_RECORDED)
+    shown = [score]
+    for name, value in fields.items():
+        field = None if declaration is None else declaration.get(name)
+        is_official = field is not None and not is_mixed(value) and field.accepts(value)
+        # The config is always shown: which questions were asked matters even if all configs are
+        # official.
+        if name == CONFIG or not (is_official or name in IN_SHA):
+            shown.append(f"{name}:{value}")
+    all_fields = "|".join([score, *(f"{name}:{value}" for name, value in fields.items())])
+    # The version is not in the digest: another version of this package is not another score.
+    digits = short_digest(all_fields)[:SHA_DIGITS]
+    return "|".join([*shown, f"{SHA}:{digits}", f"{VERSION}:{made_by}"])
+
+
 def with_fields(line: str, **fields: object) -> str:
     """Return a signature with further fields, or other values of fields, before its version.
 
-    None adds nothing.
+    Args:
+        line: the signature.
+        **fields: the fields. Those that are None change nothing.
 
     Raises:
         InputError: the line is not a signature.
     """
-    score, before = parse(line)
-    made_by = before.pop(VERSION, code_version())
-    merged = before | {name: field_value(value) for name, value in fields.items() if value is not None}
-    return "|".join(
-        [score, *(f"{name}:{value}" for name, value in merged.items()), f"{VERSION}:{made_by}"]
-    )
+    score, values = parse(line)
+    # A signature keeps the version that computed the score, whoever adds fields later.
+    signing_version = values.pop(VERSION, code_version())
+    for name, value in fields.items():
+        if value is not None:
+            values[name] = field_value(value)
+    # The version is the last field of every signature.
+    values[VERSION] = signing_version
+    texts = [f"{name}:{value}" for name, value in values.items()]
+    return "|".join([score, *texts])
 
 
 def merged(lines: Sequence[tuple[str, bool]]) -> str:
     """Return the signature of answers that have signatures of their own.
 
-    A field that differs between answers gets a value that names all values with the numbers of their
-    answers, which is a deviation (see ``deviations``). The version is the last answer's, because
-    logs are scored again with today's code.
+    A field that differs between answers gets a value that names all values with the numbers of
+    their answers, which is a deviation (see ``deviations``). The version is the last answer's,
+    because logs are scored again with today's code.
 
     Args:
         lines: at least one signature, each with whether it is complete. An incomplete one, of an
@@ -119,7 +168,7 @@ def merged(lines: Sequence[tuple[str, bool]]) -> str:
             score, fields = parse(line)
         except InputError:
             return line
-        made_by = fields.pop(VERSION, code_version())
+        signing_version = fields.pop(VERSION, code_version())
         scores[score] += 1
         for name, value in fields.items():
             values_by_field.setdefault(name, Counter())[value] += 1
@@ -127,17 +176,20 @@ def merged(lines: Sequence[tuple[str, bool]]) -> str:
             complete.append(fields.keys())
     if len(scores) > 1:
         values_by_field["score"] = scores
-    parts = [score]
+    texts = [score]
     for name, values in values_by_field.items():
         missing = sum(name not in names for names in complete)
+        # An answer without a field that others have was asked in another way, or it is not known
+        # how.
         if missing and values is not scores:
             values[NOT_RECORDED] = missing
-        parts.append(f"{name}:{common_value(values)}")
-    return "|".join([*parts, f"{VERSION}:{made_by}"])
+        texts.append(f"{name}:{common_value(values)}")
+    texts.append(f"{VERSION}:{signing_version}")
+    return "|".join(texts)
 
 
 def common_value(values: Counter[str]) -> str:
-    """Return the value that all answers have, or one that names all values, the most frequent one first."""
+    """Return the value that all answers have, or a text with all values and their numbers."""
     if len(values) == 1:
         return next(iter(values))
     shown = [f"{count} {value}" for value, count in values.most_common(MAX_MIXED_VALUES)]
@@ -152,18 +204,17 @@ def is_mixed(value: str) -> bool:
 
 
 def asked_field(ids: Iterable[str]) -> str:
-    """Return the field ``asked``: the number of questions that were asked, and a digest of their ids in any order."""
+    """Return the field ``asked``: the number of questions, and a digest of their sorted ids."""
+    # Sorted, because the order of the questions does not change a score.
     distinct = sorted(set(ids))
     return f"{len(distinct)}-{digest(distinct)}"
 
 
 def asked_part(count: int, available: int | None) -> list[str]:
-    """Return the deviation of asking ``count`` of the available questions, or [] if all of them were asked."""
-    return (
-        [f"{count} of {available} questions were asked"]
-        if available is not None and count < available
-        else []
-    )
+    """Return the deviation of asking only ``count`` of the available questions, or []."""
+    if available is None or count >= available:
+        return []
+    return [f"{count} of {available} questions were asked"]
 
 
 def field_value(value: object) -> str:
@@ -197,7 +248,9 @@ class Field:
         """Return whether a value is official."""
         if self.official is None:
             return True
-        return self.official(value) if callable(self.official) else value in self.official
+        if callable(self.official):
+            return self.official(value)
+        return value in self.official
 
     def sentence(self, name: str, value: str) -> str:
         """Return the deviation as a sentence."""
@@ -231,11 +284,14 @@ def read_declarations(
     for section, fields in json.loads(path.read_text(encoding="utf-8")).items():
         declarations[section] = dict.fromkeys(fields, IRRELEVANT)
         for name, field in fields.items():
-            if isinstance(field, dict):
-                field.pop("why", None)
-                listed = "official" in field
-                official = _official(field["official"]) if listed else elsewhere[name]
-                declarations[section][name] = Field(**field | {"official": official})
+            if not isinstance(field, dict):
+                continue
+            field.pop("why", None)
+            if "official" in field:
+                official = _official(field["official"])
+            else:
+                official = elsewhere[name]
+            declarations[section][name] = Field(**field | {"official": official})
     return declarations
 
 
@@ -253,8 +309,6 @@ def signature_name(line: str) -> str:
 def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[str]:
     """Return what distinguishes a score from the official one, in sentences.
 
-    Empty for an official score.
-
     Args:
         line: a signature.
         declaration: the official values of the score's fields.
@@ -264,27 +318,29 @@ def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[st
     Returns:
         One sentence for each field with an unofficial value, for each field that differs between
         answers, for each required field that is missing, and for each field that is not declared,
-        in the order of the signature.
+        in the order of the signature. An official score has none.
 
     Raises:
         InputError: the text is not a signature.
     """
     _, fields = parse(line)
-    fields = {name: value for name, value in fields.items() if name not in (VERSION, ASKED)}
+    for undeclared in (VERSION, ASKED):
+        fields.pop(undeclared, None)
     if cutoff and "k" in fields and not is_mixed(fields["k"]):
+        # Only the cutoff of this score matters, not the other ones that were computed with it.
         fields["k"] = cutoff
     sentences = []
     for name, value in fields.items():
         if is_mixed(value):
             values = value.removeprefix(MIXED)
             sentences.append(f"{name.replace('_', ' ')}: differs between the answers {values}")
+        # A field that nobody has declared could change the score, so it is a deviation until
+        # somebody decides.
         elif name not in declaration:
             sentences.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
         elif declaration[name].unless not in fields and not declaration[name].accepts(value):
             sentences.append(declaration[name].sentence(name, value))
-    sentences += [
-        f"{name.replace('_', ' ')}: {NOT_RECORDED}"
-        for name, field in declaration.items()
-        if not field.absent and name not in fields
-    ]
+    for name, field in declaration.items():
+        if not field.absent and name not in fields:
+            sentences.append(f"{name.replace('_', ' ')}: {NOT_RECORDED}")
     return sentences

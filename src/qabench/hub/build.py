@@ -1,4 +1,4 @@
-"""Dataset repositories for the Hub: Parquet shards, card and tasks in a folder that the stock ``load_dataset`` reads.
+"""Dataset repositories for the Hub: folders of Parquet files that the stock ``load_dataset`` reads.
 
 The output is reproducible byte for byte with the same data, code and library versions: it contains
 no times and no local paths, all options of the Parquet writer are pinned, and rows are regrouped,
@@ -21,22 +21,26 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from filelock import FileLock
+from huggingface_hub import metadata_load
 
-from qabench.data.predictions import some
 from qabench.data.rows import Json
-from qabench.errors import InputError, QabenchError, SourceUnavailable, check_name
+from qabench.errors import InputError, QabenchError, SourceUnavailable, some
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
-from qabench.hub.leaderboards import FRAMEWORKS, INSPECT_AI
+from qabench.hub.croissant import FILE as CROISSANT
+from qabench.hub.croissant import croissant
+from qabench.hub.leaderboards import INSPECT_AI, check_framework
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
-from qabench.loading import load_dataset
-from qabench.loading_scripts import DatasetTable, dataset_table, folder_of, source_table, usable_names
+from qabench.loading_scripts import DatasetTable, dataset_table, folder_of, usable_names
+from qabench.loading_scripts.load import load_dataset
 
 MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
+# The size in Arrow format. The Parquet files are smaller.
 MAX_SHARD_BYTES = 300_000_000
+# The Hub's viewer reads a whole group of rows to show a page of 100.
 ROWS_PER_GROUP = 1000
 PARQUET: Json = {
     "version": "2.6",
@@ -45,8 +49,9 @@ PARQUET: Json = {
     "compression_level": 3,
     "use_dictionary": True,
     "write_statistics": True,
-    "write_page_index": True,  # used by the Hub's viewer
-    # so that the Hub stores common parts of versions only once
+    # The Hub's viewer reads pages of a file with this index.
+    "write_page_index": True,
+    # The Hub then stores common parts of versions only once.
     "use_content_defined_chunking": True,
     "data_page_size": 1 << 20,
 }
@@ -56,10 +61,11 @@ GIT_ATTRIBUTES = "*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result of one benchmark.
+    """A built dataset repository.
 
     Attributes:
-        path: its repository.
+        benchmark: the benchmark's name.
+        path: the folder of the repository.
         rows: for each config that was built, the number of rows by split.
         missing: for each config whose data is not available, the reason.
         size: the total size of the repository's files in bytes.
@@ -98,20 +104,32 @@ def build(
             ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
-    Raises SourceUnavailable if the data of a config in ``configs`` is not available. Without
-    ``configs``, such configs are left out.
+    Raises:
+        SourceUnavailable: the data of a config in ``configs`` is not available. Without
+            ``configs``, such configs are left out.
     """
-    check_name("eval.yaml has no framework", framework, FRAMEWORKS)
-    tables = {table.name: table for table in map(dataset_table, names or usable_names())}
+    # Find what is wrong before the first repository is built.
+    check_framework(framework)
+    tables = {}
+    for name in names or usable_names():
+        # Two names can be of one benchmark: NAME and qabench/NAME.
+        table = dataset_table(name)
+        tables[table.name] = table
     if configs and len(tables) != 1:
-        raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
-    for name in tables:  # before the work
+        raise InputError(
+            f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}"
+        )
+    to_build = {}
+    for name, table in tables.items():
+        # A folder that must not be replaced is an error before the work.
         check_replaceable(out.absolute() / name)
-    to_build = {
-        name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
-        for name, table in tables.items()
-    }
-    total, done, built = sum(map(len, to_build.values())), 0, []
+        config_names = [table.config(config).name for config in configs or table.configs]
+        to_build[name] = list(dict.fromkeys(config_names))
+
+    # Build one repository after the other.
+    total = sum(map(len, to_build.values()))
+    done = 0
+    built = []
     for name, table in tables.items():
         splits, missing = {}, {}
         for config in to_build[name]:
@@ -124,13 +142,13 @@ def build(
             done += 1
             if progress:
                 progress(done, total)
-        rows = {
-            config: {split: len(part) for split, part in parts.items()}
-            for config, parts in splits.items()
-        }
-        restriction = (
-            table.restriction if any(table.configs[config].files for config in splits) else None
-        )
+        rows = {}
+        restriction = None
+        for config, data_of_splits in splits.items():
+            rows[config] = {split: len(data) for split, data in data_of_splits.items()}
+            # A config without upstream files, such as a sample, is the project's own.
+            if table.configs[config].files:
+                restriction = table.restriction
         folder = out.absolute() / name
         with replacing(folder) as new:
             _write(new, table, splits, restriction, namespace, framework)
@@ -147,52 +165,64 @@ def _write(
     namespace: str,
     framework: str,
 ) -> None:
+    """Write the files of a repository. The manifest is last, because it has the others' digests."""
     infos = {}
-    for config, parts in splits.items():
-        files = [path for name, part in parts.items() for path in _shards(part, folder / config, name)]
-        info = next(iter(parts.values())).info.copy()
+    for config, data_of_splits in splits.items():
+        files: list[Path] = []
+        for split, data in data_of_splits.items():
+            files += _shards(data, folder / config, split)
+        # All splits of a config have the same information. The sizes are those of these files.
+        info = next(iter(data_of_splits.values())).info.copy()
         info.download_size = sum(path.stat().st_size for path in files)
-        info.dataset_size = sum(split.num_bytes for split in info.splits.values())
+        info.dataset_size = sum(split_info.num_bytes for split_info in info.splits.values())
         infos[config] = info
     card = card_text(table, infos, restriction)
     write_text(folder / "README.md", in_namespace(card, namespace))
-    if any(not table.configs[config].files for config in splits):  # the card refers to its files
+    files_of_configs = [table.configs[config].files for config in splits]
+    if not all(files_of_configs):
+        # The card refers to files of every config.
         copy_files(folder_of(table.name) / "sample", folder / "sample")
     if (license := folder_of(table.name) / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
     if tasks := eval_tasks(table, infos, framework):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
-    sources = source_table(table.name)
-    used = dict.fromkeys(path for config in infos for path in table.configs[config].files)
+    written = digests(folder)
+    metadata_of_card = metadata_load(folder / "README.md") or {}
+    description = croissant(table, infos, metadata_of_card, written, restriction, namespace)
+    write_json(folder / CROISSANT, description)
+    # Other versions of these write other bytes from the same rows.
+    versions = {"qabench": version()}
+    for package in ("datasets", "huggingface-hub", "pyarrow"):
+        versions[package] = metadata.version(package)
+    n_rows = {}
+    # By path, because configs can have files in common.
+    sources: dict[str, Json] = {}
+    for config, info in infos.items():
+        n_rows[config] = {name: split.num_examples for name, split in info.splits.items()}
+        for path in table.configs[config].files:
+            source = table.sources[path]
+            sources[path] = {
+                "url": source.url,
+                "git_blob_sha1": source.git_blob_sha1,
+                "sha256": source.sha256,
+                "license": source.license,
+            }
     manifest = {
         "format": FORMAT,
         "benchmark": table.name,
         "redistributable": restriction is None,
         "restriction": restriction,
-        "made_with": {"qabench": version()}
-        | {name: metadata.version(name) for name in ("datasets", "huggingface-hub", "pyarrow")},
-        "configs": {
-            config: {name: split.num_examples for name, split in info.splits.items()}
-            for config, info in infos.items()
-        },
-        "sources": [
-            {
-                name: getattr(sources[path], name)
-                for name in ("url", "git_blob_sha1", "sha256", "license")
-            }
-            for path in used
-        ],
-        "files": digests(folder),
+        "made_with": versions,
+        "configs": n_rows,
+        "sources": list(sources.values()),
+        "files": written | {CROISSANT: digest(folder / CROISSANT)},
     }
     write_json(folder / MANIFEST, manifest)
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy a folder without caches and permissions.
-
-    The files of an installation may be read-only.
-    """
+    """Copy a folder without caches and permissions. The files of an installation may be read-only."""
     for path in source.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             copy = target / path.relative_to(source)
@@ -200,45 +230,64 @@ def copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(path, copy)
 
 
-def _shards(part: Any, folder: Path, split: str) -> Iterable[Path]:
-    """Write a split as Parquet files with about equal numbers of rows, of ``MAX_SHARD_BYTES`` in Arrow format."""
+def _shards(data: Any, folder: Path, split: str) -> Iterable[Path]:
+    """Write a split as Parquet files of about ``MAX_SHARD_BYTES`` in Arrow format, and yield them."""
     folder.mkdir(parents=True, exist_ok=True)
-    size = part.info.splits[split].num_bytes or 0
-    count = min(max(1, math.ceil(size / MAX_SHARD_BYTES)), max(1, len(part)))
+    size = data.info.splits[split].num_bytes or 0
+    # A split without rows has one shard, too. Of other splits, each shard has a row.
+    count = min(max(1, math.ceil(size / MAX_SHARD_BYTES)), max(1, len(data)))
     for number in range(count):
         path = folder / f"{split}-{number:05d}-of-{count:05d}.parquet"
-        shard = part.shard(count, number, contiguous=True).with_format("arrow")
-        with pq.ParquetWriter(path, part.features.arrow_schema, **PARQUET) as writer:
+        shard = data.shard(count, number, contiguous=True).with_format("arrow")
+        with pq.ParquetWriter(path, data.features.arrow_schema, **PARQUET) as writer:
+            # Row groups of a fixed size: the batches of Arrow files depend on the machine.
             for start in range(0, len(shard), ROWS_PER_GROUP):
                 writer.write_table(shard[start : start + ROWS_PER_GROUP].combine_chunks())
         yield path
 
 
 def digests(folder: Path, *, manifest: bool = False) -> dict[str, Json]:
-    """Return size and SHA-256 of all files below ``folder`` by relative path, sorted, with or without the manifest."""
+    """Return size and SHA-256 of all files below ``folder`` by relative path, sorted.
+
+    Args:
+        folder: the folder of a repository.
+        manifest: whether the manifest is one of them.
+    """
     files: dict[str, Json] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if (manifest or name != MANIFEST) and (path.is_symlink() or not path.is_dir()):
-            with path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            files[name] = {"size": path.stat().st_size, "sha256": sha256}
+        if name == MANIFEST and not manifest:
+            continue
+        # A link to a folder counts as a file, so that a folder with one is never replaced.
+        if path.is_dir() and not path.is_symlink():
+            continue
+        files[name] = digest(path)
     return files
+
+
+def digest(path: Path) -> Json:
+    """Return size and SHA-256 of a file."""
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"size": path.stat().st_size, "sha256": sha256}
 
 
 def read_manifest(folder: Path) -> Json:
     """Return the manifest of a repository that ``qabench build`` wrote.
 
-    Raise InputError if it has none.
+    Raises:
+        InputError: the folder has no manifest.
     """
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         manifest = None
-    is_manifest = isinstance(manifest, dict) and manifest.get("format") == FORMAT
-    if is_manifest and all(isinstance(manifest.get(key), dict) for key in ("configs", "files")):
-        return dict(manifest)
+    if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
+        has_configs = isinstance(manifest.get("configs"), dict)
+        has_files = isinstance(manifest.get("files"), dict)
+        if has_configs and has_files:
+            return dict(manifest)
     raise InputError(
         f"{folder} is not a repository written by `qabench build`: {path} does not exist or is not a manifest"
     )
@@ -252,11 +301,12 @@ def check_replaceable(folder: Path) -> None:
         if folder.is_symlink():
             raise InputError(f"{folder} is a link")
         manifest = read_manifest(folder)
-        other = [
-            name for name, digest in digests(folder).items() if manifest["files"].get(name) != digest
-        ]
-        if other:
-            raise InputError(f"{folder} has files that qabench did not write: {some(other)}")
+        foreign = []
+        for name, own_digest in digests(folder).items():
+            if manifest["files"].get(name) != own_digest:
+                foreign.append(name)
+        if foreign:
+            raise InputError(f"{folder} has files that qabench did not write: {some(foreign)}")
     except (InputError, OSError) as error:
         raise InputError(
             f"{error}. It was not changed; move it away, or build into another folder."
@@ -265,12 +315,13 @@ def check_replaceable(folder: Path) -> None:
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that replaces ``folder`` when the block ends, and is removed if the block fails.
+    """Yield an empty folder that replaces ``folder`` when the block ends without an error.
 
     ``folder`` is complete or absent at all times: the next build removes what a killed build left.
     Only one build runs at a time. Others wait.
     """
-    new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
+    new = folder.with_name(f".{folder.name}.qabench-new")
+    old = folder.with_name(f".{folder.name}.qabench-old")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(".qabench-build.lock")):

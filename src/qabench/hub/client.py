@@ -14,16 +14,18 @@ from huggingface_hub.utils import _http, validate_repo_id  # type: ignore[attr-d
 from qabench.errors import InputError, QabenchError
 from qabench.io.http_error import HttpError, causes
 from qabench.io.limits import Limits
-from qabench.io.tables import keep_secret, printable
+from qabench.io.redaction import keep_secret, printable
 from qabench.io.transport import limited_client
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+# The Hub may take minutes to commit many files.
 MAX_SILENT_SECONDS = 120.0
 MAX_ANSWER_SECONDS = 300.0
 MAX_ANSWER_BYTES = 100_000_000
-MIN_BYTES_PER_SECOND = 20_000  # of an upload, on average
+# A slower upload, on average, is given up.
+MIN_BYTES_PER_SECOND = 20_000
 _ADVICE = {
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
     402: "this requires a paid plan",
@@ -46,7 +48,8 @@ def hub_errors(api: HfApi) -> Iterator[None]:
     keep_secret(get_token() or "")
     try:
         yield
-    except HttpError as error:  # a limit of ``bounded_answers``
+    except HttpError as error:
+        # The answer exceeds a limit of ``bounded_answers``.
         raise HubError(f"{api.endpoint}: {error}") from error
     except QabenchError:
         raise
@@ -62,17 +65,24 @@ def bounded_answers() -> Iterator[None]:
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
     """
-    # of huggingface_hub, or of the user's client: they check HF_HUB_OFFLINE, and name the request
+    # The hooks of huggingface_hub or of the user's client check HF_HUB_OFFLINE and name the request
+    # in errors, so they are kept.
     hooks = get_session().event_hooks
     factory = getattr(_http, "_GLOBAL_CLIENT_FACTORY", None) or _http.default_client_factory
     limits = Limits(
-        MAX_ANSWER_BYTES, MAX_ANSWER_SECONDS, MAX_SILENT_SECONDS, MIN_BYTES_PER_SECOND, redirects="any"
+        MAX_ANSWER_BYTES,
+        MAX_ANSWER_SECONDS,
+        MAX_SILENT_SECONDS,
+        MIN_BYTES_PER_SECOND,
+        redirects="any",
     )
     set_client_factory(lambda: limited_client(limits, event_hooks=hooks))
     try:
         yield
     finally:
-        set_client_factory(factory)  # there is no public function that returns it
+        # huggingface_hub can set a factory, but has no public function that returns the current
+        # one.
+        set_client_factory(factory)
 
 
 def check_name(what: str, repo_id: str, example: str) -> None:
@@ -99,7 +109,8 @@ def require_token(api: HfApi) -> None:
 
 def _explained(error: Exception, endpoint: str) -> HubError:
     """Return the HubError with advice for an exception of huggingface_hub."""
-    for cause in causes(error):  # a failed upload is a RuntimeError without the reason
+    for cause in causes(error):
+        # A failed upload is a RuntimeError, and only its cause says why.
         if isinstance(cause, OfflineModeIsEnabled):
             return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it")
         if isinstance(cause, HfHubHTTPError):
@@ -115,5 +126,7 @@ def _explained(error: Exception, endpoint: str) -> HubError:
                 f"{endpoint} cannot be reached ({type(cause).__name__}: {cause}): check the network "
                 "and HF_ENDPOINT, and run the command again"
             )
-    # an answer that is not the Hub's can cause any exception in huggingface_hub
-    return HubError(f"{endpoint}: {type(error).__name__}: {printable(error, 200)}: check HF_ENDPOINT")
+    # An answer that is not the Hub's can cause any exception in huggingface_hub.
+    return HubError(
+        f"{endpoint}: {type(error).__name__}: {printable(error, 200)}: check HF_ENDPOINT"
+    )

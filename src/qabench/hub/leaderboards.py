@@ -1,12 +1,12 @@
 """Leaderboards of a dataset on the Hub: the tasks of its ``eval.yaml``.
 
-The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` is the id of a task in
-the ``eval.yaml`` of the dataset. Ids of entries and of tasks come from one function, ``task_id``, and
-one list, ``tasks_of``.
+The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` is the id of a task
+in the ``eval.yaml`` of the dataset. Ids of entries and of tasks come from one function,
+``task_id``, and one list, ``tasks_of``.
 
-The Hub validates ``eval.yaml`` when it is pushed: the framework must be in its list. qabench is not in
-that list yet, so ``qabench build`` writes the tasks that Inspect AI itself can score, if a benchmark has
-any, unless it is called with ``--framework qabench``.
+The Hub validates ``eval.yaml`` when it is pushed: the framework must be in its list. qabench is not
+in that list yet, so ``qabench build`` writes the tasks that Inspect AI itself can score, if a
+benchmark has any, unless it is called with ``--framework qabench``.
 """
 
 from __future__ import annotations
@@ -20,48 +20,65 @@ from huggingface_hub.errors import RemoteEntryNotFoundError
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Json
-from qabench.errors import QabenchError
+from qabench.errors import QabenchError, check_name
 from qabench.hub.client import bounded_answers, hub_errors
 from qabench.io.limits import yaml_of
 from qabench.loading_scripts import dataset_table, folder_of
 
 INSPECT_AI, QABENCH = FRAMEWORKS = ("inspect-ai", "qabench")
 FILE = "eval.yaml"
-SECONDS_TO_WAIT = 5  # for the Hub, before its leaderboards are reported as unchecked
+# The Hub's leaderboards are reported as unchecked if it does not answer in this time.
+SECONDS_TO_WAIT = 5
+
+
+def check_framework(framework: str) -> None:
+    """Raise InputError unless qabench writes ``eval.yaml`` for the framework."""
+    check_name("eval.yaml has no framework", framework, FRAMEWORKS)
 
 
 def task_id(config: str, setting: str, score: str) -> str:
-    """Return the id of a score's task: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
-    parts = [part for part in (config, setting, score) if part]
-    return re.sub(r"\W+", "_", "_".join(parts), flags=re.ASCII)
+    """Return the id of a score's task.
+
+    Examples:
+        >>> task_id("dev", "closed-book", "acc.loose")
+        'dev_closed_book_acc_loose'
+    """
+    name = "_".join(filter(None, (config, setting, score)))
+    return re.sub(r"\W+", "_", name, flags=re.ASCII)
 
 
 def tasks_of(scorer: Benchmark) -> list[Json]:
-    """Return the leaderboards of a benchmark as tasks of ``eval.yaml``: one per config, setting and score."""
+    """Return a task of ``eval.yaml`` for each config, setting and score with a leaderboard."""
     table = dataset_table(scorer.name)
     groups_by_config = scorer.leaderboards.groups or {table.default: tuple(scorer.groups)}
     settings = scorer.leaderboards.settings or tuple(setting.name for setting in scorer.settings)
     tasks = []
     for config, groups in groups_by_config.items():
         splits = table.config(config).splits
+        # The first split stands for a config that has none of this name.
         split = "test" if "test" in splits else next(iter(splits))
-        scores = [
-            spec.at(scorer.leaderboards.cutoff).name
-            for spec in scorer.scores
-            if spec.official and spec.group in groups
-        ]
+        scores = []
+        for spec in scorer.scores:
+            # A leaderboard compares what papers report. A score of any cutoff is shown at one.
+            if spec.official and spec.group in groups:
+                scores.append(spec.at(scorer.leaderboards.cutoff).name)
         for setting in settings:
-            ids = [task_id(config, setting, score) for score in scores]
-            tasks += [{"id": id, "config": config, "split": split} for id in ids]
+            for score in scores:
+                id = task_id(config, setting, score)
+                tasks.append({"id": id, "config": config, "split": split})
     return tasks
 
 
 def eval_file(name: str, framework: str) -> Json | None:
-    """Return the content of a dataset's ``eval.yaml``, or None if Inspect AI has no scorer for the benchmark."""
+    """Return the content of a dataset's ``eval.yaml``, or None if the framework cannot score it."""
     table = dataset_table(name)
     if framework == INSPECT_AI:
+        # Only Inspect needs fields, solvers and scorers, which nothing else declares.
         path = folder_of(name) / FILE
-        return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+        if not path.is_file():
+            return None
+        content: Json = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return content
     return {
         "name": table.title,
         "description": (
@@ -73,7 +90,7 @@ def eval_file(name: str, framework: str) -> Json | None:
 
 
 def shown_tasks(dataset: str) -> set[str]:
-    """Return the ids of the leaderboards that a dataset has on the Hub: none without an ``eval.yaml``.
+    """Return the ids of the leaderboards that a dataset has on the Hub, or none without the file.
 
     Raises:
         HubError: the Hub cannot be reached, or has no such dataset.
@@ -82,10 +99,15 @@ def shown_tasks(dataset: str) -> set[str]:
     api = HfApi()
     with bounded_answers(), hub_errors(api):
         try:
-            path = api.hf_hub_download(dataset, FILE, repo_type="dataset", etag_timeout=SECONDS_TO_WAIT)
+            path = api.hf_hub_download(
+                dataset, FILE, repo_type="dataset", etag_timeout=SECONDS_TO_WAIT
+            )
         except RemoteEntryNotFoundError:
             return set()
     try:
-        return {str(task["id"]) for task in yaml_of(Path(path).read_text(encoding="utf-8"))["tasks"]}
+        text = Path(path).read_text(encoding="utf-8")
+        return {str(task["id"]) for task in yaml_of(text)["tasks"]}
     except (KeyError, TypeError, ValueError) as error:
-        raise QabenchError(f"{FILE} of {dataset} is not a list of tasks with ids: {error}") from None
+        raise QabenchError(
+            f"{FILE} of {dataset} is not a list of tasks with ids: {error}"
+        ) from None

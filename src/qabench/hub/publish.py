@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -21,14 +20,14 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils.sha import git_hash
 
-from qabench.data.predictions import some
 from qabench.data.rows import Json
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, some
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST
 from qabench.hub.cards import check_accepted
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
+from qabench.hub.leaderboards import INSPECT_AI, check_framework
 from qabench.hub.requirements import is_released, own_wheel
 from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
@@ -43,7 +42,12 @@ INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md
 class Published:
     """The result of ``publish``.
 
-    ``output`` is the folder in which the repositories were left, or None.
+    Attributes:
+        org: the organization or the user.
+        endpoint: the address of the Hub.
+        dry_run: whether nothing was sent.
+        repositories: the result for each repository.
+        output: the folder in which they were left, or None.
     """
 
     org: str
@@ -54,10 +58,7 @@ class Published:
 
     @property
     def ok(self) -> bool:
-        """Return whether nothing failed.
-
-        A skipped repository has not failed.
-        """
+        """Return whether nothing failed. A skipped repository has not failed."""
         return all(repository.state != "failed" for repository in self.repositories)
 
     def as_dict(self) -> Json:
@@ -65,7 +66,8 @@ class Published:
         document = asdict(self)
         for repository in document["repositories"]:
             folder = repository.pop("folder")
-            if document["output"]:  # else it was temporary
+            if document["output"]:
+                # Without an output folder, the files were temporary.
                 repository["folder"] = str(folder)
         del document["output"]
         return {**document, "ok": self.ok}
@@ -81,15 +83,17 @@ def publish(
     accept_licenses: bool = False,
     skip_missing: bool = False,
     unreleased: bool = False,
+    framework: str = INSPECT_AI,
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Published:
-    """Publish datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
+    """Publish datasets, metrics or both under an organization.
 
-    The tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` looks for. A version is
-    published once: if the tag has other content, the repository is rejected until the package has
-    another version. A repository that qabench did not write is rejected, too. The visibility is set
-    when a repository is created, and not changed later.
+    They go to the Hub of HF_ENDPOINT, with the token of HF_TOKEN. The tag is vVERSION, which
+    ``evaluate.load(..., revision="VERSION")`` looks for. A version is published once: if the tag
+    has other content, the repository is rejected until the package has another version. A
+    repository that qabench did not write is rejected, too. The visibility is set when a repository
+    is created, and not changed later.
 
     Args:
         what: the kinds of repositories.
@@ -103,17 +107,19 @@ def publish(
             the Hub has them.
         unreleased: publish a version that is not on PyPI. Spaces then install the wheel that they
             contain.
+        framework: whose leaderboards ``eval.yaml`` of a dataset has, as in ``qabench.hub.build``.
         output: leave the repositories here, in ``datasets/ORG/NAME`` and ``spaces/ORG/NAME``: all
             files as they are sent. A new or empty folder.
         progress: called with the number of repositories processed, and of all repositories.
     """
+    # Find what is wrong before a repository is built, which takes minutes.
+    check_framework(framework)
     chosen = [dataset_table(name).name for name in names] or usable_names()
     datasets = chosen if what != "metrics" else []
-    spaces = (
-        [name for name in metric_names() if metric_class(name).BENCHMARK in chosen]
-        if what != "datasets"
-        else []
-    )
+    spaces = []
+    if what != "datasets":
+        spaces = [name for name in metric_names() if metric_class(name).BENCHMARK in chosen]
+    # The Hub limits the length of ORG/NAME, so the longest name is checked for all.
     check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/NAME")
     if output:
         _check_output(output)
@@ -122,23 +128,31 @@ def publish(
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():
         if not dry_run:
-            check_accepted(
-                [name for name in datasets if not dataset_table(name).restriction], accept_licenses
-            )
+            to_publish = [name for name in datasets if not dataset_table(name).restriction]
+            check_accepted(to_publish, accept_licenses)
             require_token(api)
             with hub_errors(api):
+                # The Hub rejects a token that is not valid before anything is built.
                 api.whoami()
+
+        # Build, check and send one repository after the other.
         outcomes: list[Repository] = []
         with tempfile.TemporaryDirectory(
             prefix="qabench-publish-", ignore_cleanup_errors=True
         ) as folder:
             root = output.absolute() if output else Path(folder)
             wheel = own_wheel(Path(folder)) if spaces else None
-            staged = chain(
-                (stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets),
-                (stage_space(name, org, root, wheel) for name in spaces),
-            )
-            for repository in staged:
+
+            def staged() -> Iterator[Repository]:
+                # A generator, so that each repository is sent before the next one is built.
+                for name in datasets:
+                    yield stage_dataset(
+                        name, org, root, skip_missing=skip_missing, framework=framework
+                    )
+                for name in spaces:
+                    yield stage_space(name, org, root, wheel)
+
+            for repository in staged():
                 outcomes.append(_outcome(api, repository, private, dry_run))
                 if progress:
                     progress(len(outcomes), len(datasets) + len(spaces))
@@ -146,13 +160,13 @@ def publish(
 
 
 def _check_output(folder: Path) -> None:
-    """Raise InputError unless a folder is new or empty: what is in it would be checked and published."""
+    """Raise InputError unless a folder is new or empty: its content would be published, too."""
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"--output {folder} is not empty; name a new folder")
 
 
 def _check_release(unreleased: bool, private_spaces: bool) -> None:
-    """Raise QabenchError for an unreleased version that was not allowed, or that Spaces could not install."""
+    """Raise QabenchError for an unreleased version, unless it is allowed and Spaces can install it."""
     if is_released():
         return
     if not unreleased:
@@ -170,10 +184,7 @@ def _check_release(unreleased: bool, private_spaces: bool) -> None:
 
 
 def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Repository:
-    """Publish a repository unless it was skipped or has problems.
-
-    In a dry run, only compare it with the Hub.
-    """
+    """Publish a staged repository, or in a dry run only compare it with the Hub."""
     if staged.state != "staged":
         return staged
     try:
@@ -192,9 +203,11 @@ def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Re
 def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None:
     """Return the commit of the version's tag, or None if the repository or the tag does not exist.
 
-    Raises QabenchError if the repository is not qabench's, is public despite ``private``, would
-    lose configs, or if the tag has other content.
+    Raises:
+        QabenchError: the repository is not qabench's, is public despite ``private``, or would lose
+            configs, or the tag has other content.
     """
+    # Ask the Hub what it has.
     repo: Json = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
         try:
@@ -204,8 +217,14 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
         files = api.list_repo_files(**repo)
         manifest = _remote_manifest(api, staged) if MANIFEST in files else None
         commit = _tagged_commit(api, staged)
-        tree = api.list_repo_tree(**repo, revision=commit, recursive=True) if commit else []
-        tagged = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
+        tagged: dict[str, RepoFile] = {}
+        if commit:
+            for entry in api.list_repo_tree(**repo, revision=commit, recursive=True):
+                # The tree has folders, too.
+                if isinstance(entry, RepoFile):
+                    tagged[entry.path] = entry
+
+    # Compare it with what is staged.
     if manifest is None and set(files) - INITIAL[staged.kind]:
         raise QabenchError(
             f"the existing repository was not published by qabench (it contains {some(sorted(files))}); it was "
@@ -216,9 +235,11 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
             "it is public, but --private was given; first make it private in its settings on the Hub"
         )
     if commit:
-        if differing := [
-            path for path in staged.files if not _same_content(staged.folder / path, tagged.get(path))
-        ]:
+        differing = []
+        for path in staged.files:
+            if not _same_content(staged.folder / path, tagged.get(path)):
+                differing.append(path)
+        if differing:
             raise QabenchError(
                 f"{staged.tag} is published with other content: {some(differing)}. A published version never "
                 "changes: increase the version of the package, unless the files differ only because of other versions "
@@ -226,7 +247,9 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
             )
         return commit
     local_manifest = json.loads((staged.folder / MANIFEST).read_text(encoding="utf-8"))
-    if lost := sorted(set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))):
+    published_configs = set((manifest or {}).get("configs", ()))
+    lost = sorted(published_configs.difference(local_manifest.get("configs", ())))
+    if lost:
         raise QabenchError(
             f"the Hub has configs whose data is missing here: {some(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
         )
@@ -234,26 +257,31 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
 
 
 def _upload(api: HfApi, staged: Repository, private: bool) -> str:
-    """Commit the files, delete those that qabench published earlier, set the version's tag, and return the commit.
+    """Commit the files, set the version's tag, and return the commit.
 
-    The client sends no file that the Hub already has, and makes no commit without changes. Others'
-    files are kept. The commit is rejected if someone else commits at the same time.
+    Files that qabench published earlier and that are no longer there are deleted. The client sends
+    no file that the Hub already has, and makes no commit without changes. Others' files are kept.
+    The commit is rejected if someone else commits at the same time.
     """
     repo: Json = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
+        # A Space must name what it runs on when it is created.
         sdk = "gradio" if staged.kind == "space" else None
         api.create_repo(**repo, private=private, space_sdk=sdk, exist_ok=True)
         head = api.repo_info(**repo).sha
         files = set(api.list_repo_files(**repo, revision=head))
         manifest = _remote_manifest(api, staged) if MANIFEST in files else None
-        old = files & set((manifest or {}).get("files", ())) - set(staged.files)
+        published_files = set((manifest or {}).get("files", ()))
+        to_delete = files & published_files - set(staged.files)
+        operations: list[CommitOperationAdd | CommitOperationDelete] = []
+        for path in staged.files:
+            operations.append(CommitOperationAdd(path, staged.folder / path))
+        for path in sorted(to_delete):
+            operations.append(CommitOperationDelete(path, is_folder=False))
         # Not upload_folder, which can make several commits for one folder.
         commit = api.create_commit(
             **repo,
-            operations=[
-                *(CommitOperationAdd(path, staged.folder / path) for path in staged.files),
-                *(CommitOperationDelete(path, is_folder=False) for path in sorted(old)),
-            ],
+            operations=operations,
             parent_commit=head,
             commit_message=f"qabench {version()}",
         ).oid
@@ -263,32 +291,36 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
 
 def _remote_manifest(api: HfApi, staged: Repository) -> Json | None:
     """Return the manifest that qabench published last, or None if the file is not qabench's."""
-    # not into the user's cache
+    # Not into the user's cache, where it would stay.
     with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:
-        path = api.hf_hub_download(staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder)
+        path = api.hf_hub_download(
+            staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder
+        )
         try:
             manifest = json_of(Path(path).read_bytes())
         except ValueError:
             return None
-    is_ours = isinstance(manifest, dict) and str(manifest.get("format")).startswith("qabench ")
-    return manifest if is_ours else None
+    if not isinstance(manifest, dict) or not str(manifest.get("format")).startswith("qabench "):
+        return None
+    return manifest
 
 
 def _same_content(path: Path, file: RepoFile | None) -> bool:
-    """Return whether a local file equals the Hub's, by the digest on the Hub: SHA-256 for LFS, else git's."""
+    """Return whether a local file equals the Hub's, by the digest that the Hub has."""
     if file is None:
         return False
     data = path.read_bytes()
-    return (
-        hashlib.sha256(data).hexdigest() == file.lfs.sha256
-        if file.lfs
-        else git_hash(data) == file.blob_id
-    )
+    if file.lfs:
+        return hashlib.sha256(data).hexdigest() == file.lfs.sha256
+    return git_hash(data) == file.blob_id
 
 
 def _tagged_commit(api: HfApi, staged: Repository) -> str | None:
-    refs = api.list_repo_refs(staged.repo_id, repo_type=staged.kind)
-    return next((ref.target_commit for ref in refs.tags if ref.name == staged.tag), None)
+    """Return the commit with the tag of the package's version, or None without the tag."""
+    for tag in api.list_repo_refs(staged.repo_id, repo_type=staged.kind).tags:
+        if tag.name == staged.tag:
+            return tag.target_commit
+    return None
 
 
 def _check_card(api: HfApi, staged: Repository) -> None:

@@ -1,4 +1,4 @@
-"""Make the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` work by Hub name without the Hub.
+"""Make the stock ``load_dataset`` and ``evaluate.load`` find qabench's Hub names without the Hub.
 
 Both libraries fall back to their caches if a repository cannot be reached. A registered dataset or
 metric is written where ``datasets`` or ``evaluate`` would have cached it. A marker file shows that
@@ -21,16 +21,20 @@ from filelock import FileLock
 from qabench.errors import SourceError
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts.load import builder
 from qabench.metrics import metric_folder
 
 MARKER = "qabench-registered.json"
 NAMESPACE = "qabench"
-DATASET_INFO = "dataset_info.json"  # of ``datasets``
-INCOMPLETE = ".incomplete"  # suffix of a folder that ``datasets`` is writing
-WITHOUT_DATA = "-without-data"  # after the name of a default config
-LOCK = ".qabench.lock"  # only one process at a time registers a dataset or metric
+# The file in which ``datasets`` describes a prepared dataset.
+DATASET_INFO = "dataset_info.json"
+# The suffix of a folder that ``datasets`` is writing.
+INCOMPLETE = ".incomplete"
+# The suffix of the folder that stands for a default config whose data is not available.
+WITHOUT_DATA = "-without-data"
+# Only one process at a time registers a dataset or a metric.
+LOCK = ".qabench.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ def register_dataset(name: str, config: str, cache_dir: Path | None = None) -> R
     """
     hub_name = f"{NAMESPACE}/{name}"
     try:
-        prepared = _builder(name, config, cache_dir)  # which reads the rows if they decide the columns
+        # The builder of a custom benchmark reads the rows, if they decide the columns.
+        prepared = _builder(name, config, cache_dir)
     except SourceError as error:
         return Registration("dataset", hub_name, config, "no data", detail=str(error))
     folder = Path(prepared.cache_dir)
@@ -78,35 +83,38 @@ def _prepare(prepared: Any) -> None:
     prepared.download_and_prepare()
     try:
         prepared.as_dataset()
-    except (OSError, ValueError):  # a missing or cut Arrow file
+    except (OSError, ValueError):
+        # An Arrow file is missing or incomplete.
         prepared.download_and_prepare(download_mode="force_redownload")
         prepared.as_dataset()
 
 
 def _remove_unfinished(root: Path) -> None:
-    """Remove the folders of a dataset that a killed run left: one of them stops the stock ``load_dataset``.
+    """Remove the folders of a dataset that a killed run left.
 
-    Only this module writes below ``root``, under a lock.
+    One of them stops the stock ``load_dataset``. Only this module writes below ``root``, under a
+    lock.
     """
     for folder in root.glob("*/*/*"):
-        # the information is written before an unfinished folder gets its final name
+        # The information is written before an unfinished folder gets its final name.
         is_finished = folder.suffix != INCOMPLETE and (folder / DATASET_INFO).is_file()
         if folder.is_dir() and not is_finished:
             shutil.rmtree(folder)
 
 
 def _touch_default(name: str, cache_dir: Path | None) -> None:
-    """Make ``load_dataset`` without a config return the default one: the newest folder.
+    """Make ``load_dataset`` without a config return the default config.
 
-    If its data is missing, another config must not be the answer: a second config with the hash of
-    the newest folder makes ``datasets`` ask for a config.
+    ``datasets`` takes the folder that was changed last. If the default config has no data, no other
+    config must take its place: then a second folder with the hash of the newest one makes
+    ``datasets`` ask for a config.
     """
     table = dataset_table(name)
     folder = Path(_builder(name, table.default, cache_dir).cache_dir)
     no_default = folder.parents[2] / f"{table.default}{WITHOUT_DATA}"
     if no_default.is_dir():
         shutil.rmtree(no_default)
-    # the system's own clock for files may not have advanced since the last one
+    # The system's own clock for files may not have advanced since the last one.
     now = time.time_ns()
     if (folder / MARKER).is_file():
         os.utime(folder, ns=(now, now))
@@ -131,14 +139,14 @@ def register_metric(name: str) -> Registration:
     with FileLock(f"{root}{LOCK}"):
         write_text(root / "__init__.py", "")
         write_text(folder / "__init__.py", "")
-        # always rewritten, because the newest file is loaded
+        # Always rewritten, because the newest file is loaded.
         write_text(folder / f"{name}.py", source)
         _replace_others(folder, root, "*", name=f"{NAMESPACE}/{name}")
     return Registration("metric", f"{NAMESPACE}/{name}", None, "registered", str(folder))
 
 
 def _builder(name: str, config: str, cache_dir: Path | None) -> Any:
-    # as an absolute path: datasets names its lock after the path
+    # As an absolute path: datasets names its lock after the path.
     folder = None if cache_dir is None else str(cache_dir.absolute())
     return builder(name, config, cache_dir=folder, repo_id=f"{NAMESPACE}/{name}", dataset_name=name)
 
@@ -149,5 +157,6 @@ def _replace_others(folder: Path, root: Path, pattern: str, **content: str) -> N
     for marker in list(root.glob(f"{pattern}/{MARKER}")):
         if marker.parent != folder:
             shutil.rmtree(marker.parent)
-            if not any(marker.parents[1].iterdir()):  # the folder of a version, now empty
+            if not any(marker.parents[1].iterdir()):
+                # The folder of this version is empty now.
                 marker.parents[1].rmdir()

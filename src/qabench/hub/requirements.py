@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
 
-from qabench.errors import QabenchError
+from qabench.errors import QabenchError, install_origin
 from qabench.io.environment import code_version
 
+# Downloading and building packages can take minutes.
 PIP_SECONDS = 900
-# a published version never changes: neither do dates in its wheel
+# A published version never changes, so its wheel has fixed dates.
 REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}
 
 
 def is_released() -> bool:
-    """Return whether qabench was installed from an index, such as PyPI: a version that anybody can install."""
-    return not _origin()
-
-
-def _origin() -> dict[str, Any]:
-    """Return where pip installed qabench from, or {} for an index (PEP 610)."""
-    return dict(json.loads(distribution("qabench").read_text("direct_url.json") or "{}"))
+    """Return whether qabench was installed from an index, such as PyPI, as anybody can."""
+    return not install_origin()
 
 
 def own_wheel(folder: Path) -> Path | None:
-    """Build a wheel of the installed qabench in a folder, or None if it was installed from an index.
+    """Build a wheel of the installed qabench, unless it was installed from an index.
 
     Raises:
         QabenchError: the wheel cannot be built.
     """
-    origin = _origin()
+    origin = install_origin()
     if not origin:
         return None
     source = origin["url"]
     if "vcs_info" in origin:
         source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
-    elif "dir_info" in origin:  # built from a copy, because setuptools writes into the folder
+    elif "dir_info" in origin:
+        # The package is built from a copy, because setuptools writes into the folder.
         ignored = shutil.ignore_patterns(".*", "build", "*.egg-info")
         copy = shutil.copytree(
             source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True
@@ -49,7 +43,16 @@ def own_wheel(folder: Path) -> Path | None:
         if commit := code_version().partition("+")[2]:
             (copy / "src/qabench/commit.txt").write_text(commit, encoding="utf-8")
         source = str(copy)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), source]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        source,
+    ]
     done = subprocess.run(
         [*command, "--quiet", "--disable-pip-version-check"],
         capture_output=True,

@@ -3,14 +3,15 @@
 The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of
 huggingface_hub. An entry has one number, so each score is a separate task. The Hub shows it on a
 leaderboard if its ``task_id`` is the id of a task in the dataset's ``eval.yaml`` (see
-``qabench.hub.leaderboards``). The entry's notes contain n, the interval, the deviations from the official
-score, and the signature.
+``qabench.hub.leaderboards``). The entry's notes contain n, the interval, the deviations from the
+official score, and the signature.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -28,7 +29,7 @@ from huggingface_hub import (
 )
 from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
@@ -40,7 +41,8 @@ from qabench.hub.client import bounded_answers, check_name, hub_errors, require_
 from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
 from qabench.runs.facts import with_facts_declared
-from qabench.runs.sources import is_log, read_evaluations
+from qabench.runs.file_kinds import is_log
+from qabench.runs.sources import read_evaluations
 
 Report = Mapping[str, Any]
 """An evaluation as JSON data."""
@@ -59,7 +61,8 @@ NEEDED = (
     "counts",
     "signatures",
 )
-UNREMARKABLE = (ANSWERED, "records")  # counts without a remark
+# Counts of records that need no remark in the notes of an entry.
+UNREMARKABLE = (ANSWERED, "records")
 ALLOWED = (
     "; allowed: a log of `qabench run`, a folder of logs, or the output of `qabench score` or `qabench run` with "
     "--output FILE or --json"
@@ -95,8 +98,8 @@ class About:
         """Raise InputError for a source that the Hub cannot link to."""
         if self.source_url is None:
             return
-        parts = urlsplit(self.source_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        url = urlsplit(self.source_url)
+        if url.scheme not in ("http", "https") or not url.hostname:
             raise InputError(
                 f"the source {self.source_url!r} is not a link; allowed: a URL that starts with https:// or http://, "
                 "such as the log on the Hub"
@@ -104,7 +107,7 @@ class About:
 
 
 def read_reports(path: Path) -> list[Report]:
-    """Return the evaluations of a file or of a folder of logs, without runs that another one resumed."""
+    """Return the evaluations of a file or of a folder of logs, without runs that were resumed."""
     if path.is_dir() or is_log(path):
         read = read_evaluations([path])
         for note in read.notes:
@@ -116,9 +119,15 @@ def read_reports(path: Path) -> list[Report]:
         raise unreadable(f"the report {path}", error) from None
     except ValueError as error:
         raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
+    # The document of ``qabench score``, one of its evaluations, or a list of them.
+    if isinstance(document, dict) and "evaluations" in document:
+        document = document["evaluations"]
     reports = document if isinstance(document, list) else [document]
     for report in reports:
-        if missing := [name for name in NEEDED if not isinstance(report, dict) or name not in report]:
+        missing = list(NEEDED)
+        if isinstance(report, dict):
+            missing = [name for name in NEEDED if name not in report]
+        if missing:
             raise InputError(
                 f"{path} is not a report of scores (it has no {', '.join(missing)}){ALLOWED}"
             )
@@ -126,48 +135,57 @@ def read_reports(path: Path) -> list[Report]:
 
 
 def chosen(report: Report, names: Names = None) -> list[str]:
-    """Return the names of the scores to publish: the selected ones, else all that the authors report."""
-    scores = list(report["scores"])
+    """Return the names of the scores to publish, by default all that the authors report."""
+    scores = [name for name, value in report["scores"].items() if value is not None]
     if not scores:
         raise QabenchError(
             f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}"
         )
     specs = list(map(benchmark(report["benchmark"]).score_spec, scores))
     if names is None:
+        # A benchmark of one's own may have no authors' scores: then all of them are published.
         return [spec.name for spec in specs if spec.official] or scores
     return [spec.name for spec in select_scores(specs, names, str(report.get("path")))]
 
 
 def deviations_of(report: Report, name: str) -> list[str]:
-    """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
+    """Return what distinguishes a score from the official one, or [] if it is official.
 
-    The sentences are the report's. A report in a file can be old, so the fields of its signature are
-    compared with today's declarations as well.
+    The sentences are the report's. A report in a file can be old, so the fields of its signature
+    are compared with today's declarations as well.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])
     spec = scorer.score_spec(name)
     if line := report["signatures"].get(spec.group):
         declaration = with_facts_declared(scorer.declaration(signature_name(line)), parse(line)[1])
-        today = deviations(line, declaration, spec.needs[0].partition("@")[2])
-        # The report can say more of a field, such as which harness ran with it.
-        sentences += [
-            sentence
-            for sentence in today
-            if not any(f"{sentence.partition(':')[0]}:" in recorded for recorded in sentences)
-        ]
+        recorded = "\n".join(sentences)
+        for sentence in deviations(line, declaration, spec.needs[0].partition("@")[2]):
+            # The report can say more of a field, such as which harness ran with it.
+            field, _, _ = sentence.partition(":")
+            if f"{field}:" not in recorded:
+                sentences.append(sentence)
     return sentences
 
 
 def entries(report: Report, about: About, scores: Names = None) -> list[EvalResultEntry]:
     """Return one entry for each score of a report (see ``chosen``).
 
-    Raises InputError if a score is unofficial and this is not allowed, or is not a finite number.
+    Raises:
+        InputError: a score is unofficial and this is not allowed, or is not a finite number.
     """
-    names, setting, path = chosen(report, scores), setting_of(report, about), report.get("path")
+    names = chosen(report, scores)
+    setting = setting_of(report, about)
+    path = report.get("path")
     dataset = about.dataset or f"qabench/{report['benchmark']}"
     check_name("the dataset", dataset, f"qabench/{report['benchmark']}")
-    deviating = {name: sentences for name in names if (sentences := deviations_of(report, name))}
+
+    # Check all scores before an entry is made.
+    deviating = {}
+    for name in names:
+        sentences = deviations_of(report, name)
+        if sentences:
+            deviating[name] = sentences
     if deviating and not about.allow_unofficial:
         name, sentences = next(iter(deviating.items()))
         raise InputError(
@@ -178,11 +196,17 @@ def entries(report: Report, about: About, scores: Names = None) -> list[EvalResu
     values = {name: report["scores"][name] for name in names}
     for name, value in values.items():
         if not isinstance(value, int | float) or not isfinite(value):
-            raise InputError(f"the score {name} of {path} is {value!r}; an entry needs a finite number")
-    return [
-        EvalResultEntry(
+            raise InputError(
+                f"the score {name} of {path} is {value!r}; an entry needs a finite number"
+            )
+
+    # Make one entry per score.
+    new_entries = []
+    for name, value in values.items():
+        entry = EvalResultEntry(
             dataset_id=dataset,
             dataset_revision=about.dataset_revision,
+            # The format has one number per entry and task, so each score is a task.
             task_id=task_id(report["config"], setting, name),
             value=value,
             date=str(report["created"]),
@@ -190,23 +214,27 @@ def entries(report: Report, about: About, scores: Names = None) -> list[EvalResu
             source_name="Evaluation" if about.source_url else None,
             notes=_notes(report, name, setting, deviating.get(name, [])),
         )
-        for name, value in values.items()
-    ]
+        new_entries.append(entry)
+    return new_entries
 
 
 def setting_of(report: Report, about: About) -> str:
     """Return how the model answered.
 
-    Raises InputError if this is unknown, differs from the report, or is not a setting.
+    Raises:
+        InputError: this is unknown, differs from the report, or is not a setting.
     """
-    recorded = None if report["setting"] == PREDICTIONS else report["setting"]
+    recorded = report["setting"]
+    if recorded == PREDICTIONS:
+        # A file of predictions does not say how the model was asked.
+        recorded = None
     if recorded and about.setting and recorded != about.setting:
         raise InputError(
             f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"
         )
     scorer = benchmark(report["benchmark"])
     if not (setting := recorded or about.setting):
-        names = ", ".join(each.name for each in scorer.settings)
+        names = ", ".join(declared.name for declared in scorer.settings)
         raise InputError(
             f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )
@@ -216,15 +244,33 @@ def setting_of(report: Report, about: About) -> str:
     return str(setting)
 
 
+def other_model(report: Report, model: str) -> str | None:
+    """Return the name of the model that a report is about, or None if it can be ``model``.
+
+    A run knows its model by the name that Inspect AI calls it by, such as openai-api/qabench/NAME,
+    and by the name of ``--name``. A file of predictions does not know its model.
+    """
+    if report["setting"] == PREDICTIONS:
+        return None
+    names = [str(report[key]) for key in ("name", "model") if report.get(key)]
+    if not names or any(name.endswith(model) for name in names):
+        return None
+    return names[0]
+
+
 def path_of(report: Report, about: About) -> str:
-    """Return the file in a model's repository with the entries of a report's benchmark, config and setting."""
-    return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
+    """Return the file in a model's repository for the benchmark, config and setting of a report."""
+    name = task_id(report["benchmark"], report["config"], setting_of(report, about))
+    return f"{FOLDER}/{name}.yaml"
 
 
 def to_yaml(
     new: Sequence[EvalResultEntry], old: bytes = b"", name: object = "the file of results"
 ) -> str:
-    """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones."""
+    """Return the content of a file with old and new entries.
+
+    A new entry replaces the old one of the same task. Those of other tasks follow the old ones.
+    """
     try:
         rows = yaml_of(old.decode()) or []
         parse_eval_result_entries(rows)
@@ -233,11 +279,12 @@ def to_yaml(
             f"{name} exists and is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
         ) from None
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
-    rows = [added.pop(_key(row), row) for row in rows]
+    # A new entry takes the place of the old one, and is then no longer among the added ones.
+    merged = [added.pop(_key(row), row) for row in rows]
+    merged += added.values()
     # Notes are not wrapped, so that signatures can be searched.
-    return str(
-        yaml.safe_dump([*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf"))
-    )
+    width = float("inf")
+    return str(yaml.safe_dump(merged, sort_keys=False, allow_unicode=True, width=width))
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
@@ -257,6 +304,7 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
         changes = _changes(api, model, files, api.model_info(model).sha)
         if not changes:
             return None
+        # A second call adds to the open pull request instead of opening another one.
         pull_request = _open_pull_request(api, model, title)
         if pull_request is None:
             commit = api.create_commit(
@@ -288,17 +336,21 @@ def _open_pull_request(api: HfApi, model: str, title: str) -> Discussion | None:
     opened = api.get_repo_discussions(
         model, author=user, discussion_type="pull_request", discussion_status="open"
     )
-    return next((discussion for discussion in opened if discussion.title == title), None)
+    for discussion in opened:
+        if discussion.title == title:
+            return discussion
+    return None
 
 
 def published_revision(dataset: str, digests: Collection[str]) -> str | None:
-    """Return the current commit of a dataset on the Hub, or None if its data is not known to be the scored data.
+    """Return the current commit of a dataset on the Hub, if it has the scored data, else None.
 
     Args:
         dataset: its id, such as "qabench/fanoutqa".
         digests: the digests of the scored files, as in signatures: the first hexadecimal digits.
 
-    Raises HubError if the Hub cannot be reached.
+    Raises:
+        HubError: the Hub cannot be reached.
     """
     api = HfApi()
     with bounded_answers(), hub_errors(api):
@@ -308,30 +360,36 @@ def published_revision(dataset: str, digests: Collection[str]) -> str | None:
             manifest = json_of(Path(path).read_bytes())
         except (RepositoryNotFoundError, EntryNotFoundError, ValueError):
             return None
-    sources = manifest.get("sources") if isinstance(manifest, dict) else None
-    published = [
-        str(source.get(name) or "") for source in sources or () for name in ("sha256", "git_blob_sha1")
-    ]
+    if not digests or not isinstance(manifest, dict):
+        return None
+    published = []
+    for source in manifest.get("sources") or ():
+        published.append(str(source.get("sha256") or ""))
+        published.append(str(source.get("git_blob_sha1") or ""))
     for digest in digests:
         if not any(full.startswith(digest) for full in published):
             return None
-    return commit if digests else None
+    return commit
 
 
 def with_revisions(entries: Sequence[EvalResultEntry], report: Report) -> list[EvalResultEntry]:
-    """Return the entries of a report with the commit of their dataset on the Hub, where it has the scored data."""
+    """Return entries with the commit of their dataset on the Hub, where it has the scored data."""
     digests = set()
     for line in report["signatures"].values():
         fields = parse(line)[1]
         if "data" in fields:
             digests.add(fields["data"])
-    for dataset in {entry.dataset_id for entry in entries if entry.dataset_revision is None}:
-        revision = published_revision(dataset, digests)
-        entries = [
-            replace(entry, dataset_revision=revision) if entry.dataset_id == dataset else entry
-            for entry in entries
-        ]
-    return list(entries)
+    # The Hub is asked once for each dataset.
+    revisions: dict[str, str | None] = {}
+    for entry in entries:
+        if entry.dataset_revision is None and entry.dataset_id not in revisions:
+            revisions[entry.dataset_id] = published_revision(entry.dataset_id, digests)
+    completed = []
+    for entry in entries:
+        if entry.dataset_id in revisions:
+            entry = replace(entry, dataset_revision=revisions[entry.dataset_id])
+        completed.append(entry)
+    return completed
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -339,29 +397,50 @@ def _key(row: Row) -> tuple[str, str]:
 
 
 def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
-    """Return the notes of an entry: deviations, the number of items, those left out, the interval, the signature."""
-    spec, left_out = benchmark(report["benchmark"]).score_spec(name), report.get("left_out", {})
-    counts = [
-        f"{count} {kind}"
-        for kind, count in report["counts"].items()
-        if count and kind not in UNREMARKABLE
-    ]
-    interval, line = report["intervals"].get(name), report["signatures"].get(spec.group)
-    parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
-    parts += [f"{name}, {setting}", f"n {report['n'][name]} {spec.unit}"]
+    """Return the notes of an entry: what the number alone does not say."""
+    spec = benchmark(report["benchmark"]).score_spec(name)
+    notes = []
+    if deviations:
+        notes.append(f"UNOFFICIAL: {'; '.join(deviations)}")
+    notes += [f"{name}, {setting}", f"n {report['n'][name]} {spec.unit}"]
+    left_out = report.get("left_out", {})
     for column, text in ((name, "left out"), (spec.readable, "without a readable reply")):
-        parts += [f"{left_out[column]} {text}"] if left_out.get(column) else []
-    parts += [f"answers: {', '.join(counts)}"] if counts else []
+        if left_out.get(column):
+            notes.append(f"{left_out[column]} {text}")
+    counts = []
+    for kind, count in report["counts"].items():
+        if count and kind not in UNREMARKABLE:
+            counts.append(f"{count} {kind}")
+    if counts:
+        notes.append(f"answers: {', '.join(counts)}")
+    interval = report["intervals"].get(name)
     if interval and interval["low"] is not None:
-        parts.append(f"95% interval {interval['low']:.4f} to {interval['high']:.4f}")
-    return "; ".join([*parts, f"signature {line}"] if line else parts)
+        notes.append(f"95% interval {interval['low']:.4f} to {interval['high']:.4f}")
+    line = report["signatures"].get(spec.group)
+    if line:
+        notes.append(f"signature {line}")
+    return "; ".join(notes)
+
+
+def described(notes: str, scorer: Benchmark) -> tuple[str, str, str]:
+    """Return the score, config and setting that the notes of an entry name, or "" for each.
+
+    The Hub's leaderboards do not have them. Entries can come from anybody, so any text is possible.
+    """
+    config = ""
+    with suppress(InputError):
+        config = parse(notes.rpartition("signature ")[2])[1].get("config", "")
+    for part in notes.split("; "):
+        name, _, setting = part.partition(", ")
+        try:
+            return scorer.score_spec(name).name, config, setting
+        except InputError:
+            continue
+    return "", "", ""
 
 
 def _content(api: HfApi, model: str, path: str, revision: str | None) -> bytes:
-    """Return the content of a file of the repository.
-
-    Nothing if it does not exist.
-    """
+    """Return the content of a file of the repository, or b"" if it does not exist."""
     try:
         return Path(api.hf_hub_download(model, path, revision=revision)).read_bytes()
     except EntryNotFoundError:

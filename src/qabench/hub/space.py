@@ -13,27 +13,27 @@ from typing import Any
 
 from huggingface_hub import RepoCard
 
-from qabench.data.predictions import some
 from qabench.data.rows import Json
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import InputError, MissingExtra, QabenchError, some
 from qabench.io.limits import json_of
-from qabench.loading import load_metric
 from qabench.metrics import metric_folder
+from qabench.metrics.load import load_metric
 
+# A public Space gets any input, and must stay responsive.
 MAX_CHARACTERS = 5_000_000
-MAX_JUDGE_CALLS = 100  # to limit the costs of the host
+# Visitors cannot make the host of a Space pay for more calls at once.
+MAX_JUDGE_CALLS = 100
 HOW = "Paste JSON lists of the same length. `null` is an unanswered question."
 
 
 def page(metric: str) -> Any:
-    """Return the page of a metric.
-
-    Its API has one endpoint, ``score``.
-    """
+    """Return the page of a metric, whose API has an endpoint ``score`` with the example's columns."""
     try:
         import gradio
     except ImportError:
-        raise MissingExtra("the page of a metric needs gradio: pip install 'qabench[space]'") from None
+        raise MissingExtra(
+            "the page of a metric needs gradio: pip install 'qabench[space]'"
+        ) from None
     folder = metric_folder(metric)
     card = RepoCard.load(folder / "README.md")
     columns = json.loads((folder / "example.json").read_text(encoding="utf-8"))
@@ -46,6 +46,11 @@ def page(metric: str) -> Any:
 
     def respond(*texts: str | None) -> Json:
         return answer(metric, dict(zip(columns, texts, strict=True)))
+
+    # gradio reads the names of the API's parameters from the signature.
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in columns]
+    respond.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
     return gradio.Interface(
         respond,
@@ -71,7 +76,7 @@ def answer(metric: str, texts: Mapping[str, str | None]) -> Json:
         # In memory, so that users' input is not stored on the disk.
         loaded: Any = load_metric(metric, keep_in_memory=True)
         options: Json = {}
-        if "judge" in inspect.signature(loaded.score).parameters:
+        if "judge" in loaded.options():
             options["judge"] = {"max_calls": MAX_JUDGE_CALLS}
         return dict(loaded.compute(**columns, **options))
     except QabenchError as error:

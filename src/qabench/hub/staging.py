@@ -1,4 +1,4 @@
-"""Repositories to publish: folders of datasets and Spaces, with the problems that the checks found in them."""
+"""Repositories to publish: folders of datasets and Spaces, checked before they are sent."""
 
 from __future__ import annotations
 
@@ -22,23 +22,27 @@ from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
 from qabench.hub.cards import in_namespace
+from qabench.hub.leaderboards import INSPECT_AI
 from qabench.io.files import write_json, write_text
-from qabench.loading import load_dataset
 from qabench.loading_scripts import PATH_VARIABLE, custom_folders, dataset_table
+from qabench.loading_scripts.load import load_dataset
 from qabench.metrics import metric_class, metric_folder
 
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
+# The code of a card may load a model.
 CARD_SECONDS = 600
-# Of the Spaces: the Python that checks their cards, and a gradio that runs their pages.
+# What Spaces run on: the Python that checks their cards, and a tested version of gradio.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 GRADIO = "6.31.0"
-# The Space of a benchmark outside of qabench has its package, so it need not be installed.
+# The start of the page of a Space for a benchmark from outside: the Space contains the benchmark's
+# package, which need not be installed.
 USE_PACKAGE = f"""import os
 
 os.environ["{PATH_VARIABLE}"] = os.path.dirname(os.path.abspath(__file__))
 
 """
+# The code of a card is run, and what it prints must be as the comment after ``print`` says.
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATED_OUTPUT = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
@@ -68,7 +72,9 @@ class Repository:
     missing: tuple[str, ...] = ()
 
 
-def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False) -> Repository:
+def stage_dataset(
+    name: str, org: str, root: Path, *, skip_missing: bool = False, framework: str = INSPECT_AI
+) -> Repository:
     """Build a benchmark's repository below ``root`` and check it.
 
     A benchmark with a restriction is skipped, including its sample: an incomplete dataset with this
@@ -80,7 +86,7 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
         reason = f"{restriction} `qabench register {name}` prepares it on your machine."
         return replace(staged, state="skipped", reason=reason)
     try:
-        (built,) = build(folder.parent, [name], namespace=org)
+        (built,) = build(folder.parent, [name], namespace=org, framework=framework)
         if built.missing and not skip_missing:
             raise QabenchError(
                 f"no data for {', '.join(built.missing)}: run `qabench fetch`, or set QABENCH_MIRROR; --skip-missing "
@@ -98,6 +104,7 @@ def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> R
     staged = Repository("space", f"{org}/{name}", folder)
     try:
         write_space(name, folder, org, wheel)
+        # The folder above has it as ORG/NAME, which the code of the card loads.
         run_card(_card(folder), folder.parents[1])
         return replace(staged, files=digests(folder, manifest=True))
     except (QabenchError, OSError) as error:
@@ -130,7 +137,7 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
     pin = f"=={version()}"
     if wheel:
         shutil.copyfile(wheel, folder / wheel.name)
-        # By URL: the Hub installs the requirements before the other files of a Space are there.
+        # A URL, because the Hub installs the requirements before the other files of a Space are there.
         url = f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main"
         pin = f" @ {url}/{wheel.name}"
     needed = requirements.read_text(encoding="utf-8") if requirements.is_file() else "qabench\n"
@@ -173,9 +180,9 @@ def run_card(card: str, folder: Path) -> None:
             "PYTHONUTF8",
         )
         environment = os.environ | dict.fromkeys(variables, "1")
-        environment |= {
-            name: str(Path(caches, name)) for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")
-        }
+        # With the user's caches, the code could load what was built or published before.
+        for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE"):
+            environment[name] = str(Path(caches, name))
         folders = sorted({str(path.parent) for path in custom_folders().values()})
         environment[PATH_VARIABLE] = os.pathsep.join(folders)
         # -P: the working folder has a folder with this package's name.
@@ -190,14 +197,20 @@ def run_card(card: str, folder: Path) -> None:
                 timeout=CARD_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise QabenchError(f"the card's code did not finish within {CARD_SECONDS} seconds") from None
+            raise QabenchError(
+                f"the card's code did not finish within {CARD_SECONDS} seconds"
+            ) from None
     if process.returncode:
         last = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise QabenchError(f"the card's code fails: {last[0]}")
     printed = process.stdout.splitlines()
-    lines = iter(printed)
-    if missing := next((line for line in _STATED_OUTPUT.findall(code) if line not in lines), None):
-        raise QabenchError(f"the card states that its code prints {missing!r}, but it prints {printed}")
+    # ``in`` reads on from the last line that was found, so that the order counts.
+    remaining = iter(printed)
+    for stated in _STATED_OUTPUT.findall(code):
+        if stated not in remaining:
+            raise QabenchError(
+                f"the card states that its code prints {stated!r}, but it prints {printed}"
+            )
 
 
 def _card(folder: Path) -> str:
@@ -205,10 +218,12 @@ def _card(folder: Path) -> str:
 
 
 def _check_rows(name: str, folder: Path, config: str) -> None:
+    """Raise QabenchError unless ``load_dataset`` reads the rows of the source files."""
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)
-        except Exception as error:  # load_dataset raises many types for repositories that it cannot read
+        except Exception as error:
+            # ``load_dataset`` raises many types of errors for what it cannot read.
             raise QabenchError(f"{config}: load_dataset cannot read it: {error}") from error
         for split, rows in built.items():
             # Streamed: parsed from the source files again, not read from the Arrow files of the
@@ -221,9 +236,12 @@ def _check_rows(name: str, folder: Path, config: str) -> None:
 
 
 def _first_difference(source: Any, rows: Any) -> str | None:
+    """Say where rows first differ from the source, or return None if all are equal."""
     for number, (expected, row) in enumerate(zip_longest(source, rows)):
-        if expected is None or row is None:
-            return f"{len(rows)} rows; the source has {'fewer' if expected is None else 'more'}"
+        if expected is None:
+            return f"{len(rows)} rows; the source has fewer"
+        if row is None:
+            return f"{len(rows)} rows; the source has more"
         for column, value in expected.items():
             # JSON distinguishes 1, 1.0 and true, and has all digits.
             if json.dumps(row[column], sort_keys=True) != json.dumps(value, sort_keys=True):

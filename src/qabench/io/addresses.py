@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from qabench.io.http_error import HttpError
 
-MAX_ADDRESSES_TRIED = 3  # of one host
+# A host may have many addresses, and each try takes up to CONNECT_SECONDS.
+MAX_ADDRESSES_TRIED = 3
 
 
 def origin(url: str) -> tuple[str, str | None, int | None]:
@@ -18,9 +19,10 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
-    """Return the IP addresses of a host, in the order in which to try them, or raise HttpError.
+    """Return the IP addresses of a host, in the order in which to try them.
 
-    Addresses that are not public are allowed only with ``private``, link-local ones never.
+    Addresses that are not public are allowed only with ``private``, link-local ones never. Raises
+    HttpError for a host without an address, or with one that is not allowed.
     """
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -33,34 +35,40 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     return addresses[:MAX_ADDRESSES_TRIED]
 
 
-# IPv4 addresses as IPv6 networks write them (RFC 6052)
+# IPv6 networks write IPv4 addresses this way (RFC 6052).
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-UNICAST = ipaddress.ip_network("2000::/3")  # all addresses of IPv6 that are assigned for public use
+# All addresses of IPv6 that are assigned for public use.
+UNICAST = ipaddress.ip_network("2000::/3")
 # Protocol assignments and 6to4 relays are not public, but ``is_global`` says so in some versions of
 # Python.
-NOT_PUBLIC = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24")]
+NOT_PUBLIC = [ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("192.88.99.0/24")]
 
 
 def is_public(text: str) -> bool:
-    """Return whether an IP address is reachable from everywhere."""
+    """Tell whether an IP address is reachable from everywhere."""
     address = _address(text)
     if not address.is_global or address.is_multicast:
         return False
-    return address in UNICAST or (
-        address.version == 4 and not any(address in network for network in NOT_PUBLIC)
-    )
+    if address.version == 6:
+        return address in UNICAST
+    return not any(address in network for network in NOT_PUBLIC)
+
+
+def is_this_machine(host: str | None) -> bool:
+    """Tell whether the host of a URL is this machine: localhost, or a loopback address."""
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def is_link_local(text: str) -> bool:
-    """Return whether an IP address belongs to the local link, such as 169.254.169.254."""
+    """Tell whether an IP address belongs to the local link, such as 169.254.169.254."""
     return _address(text).is_link_local
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an IP address.
-
-    Of an IPv6 address with an IPv4 address inside it, the IPv4 address.
-    """
+    """Return an IP address, or the IPv4 address inside an IPv6 address."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from qabench.io.files import cache_dir
-from qabench.io.tables import is_secret, redacted
+from qabench.io.redaction import is_secret, redacted
 
 HIDDEN = "(set, not shown)"
-JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"  # the first benchmark with a judge chose the names
+# The first benchmark with a judge chose these names.
+JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"
 JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
 
-
-VARIABLES = ("QABENCH_", "FANOUTQA_", "CUSTOM_SEARCH_", "HF_", "JAVA_HOME")  # how the names begin
+PREFIXES_OF_VARIABLES = ("QABENCH_", "FANOUTQA_", "CUSTOM_SEARCH_", "HF_", "JAVA_HOME")
 
 # The libraries whose version can change a score or a run.
 PACKAGES = [
@@ -46,23 +46,23 @@ PACKAGES = [
 
 
 def environment() -> dict[str, Any]:
-    """Return JSON data for a bug report: versions, the cache with its size, and the variables that are set."""
+    """Return JSON data for a bug report: versions, the cache with its size, and set variables."""
+    variables = {}
+    for name, value in sorted(os.environ.items()):
+        if name.startswith(PREFIXES_OF_VARIABLES):
+            variables[name] = HIDDEN if is_secret(name) else redacted(value)
     return {
         "qabench": package_version("qabench"),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "packages": {name: installed_version(name) for name in PACKAGES},
         "cache": {"path": str(cache_dir()), "bytes": folder_size(cache_dir())},
-        "variables": {
-            name: HIDDEN if is_secret(name) else redacted(value)
-            for name, value in sorted(os.environ.items())
-            if name.startswith(VARIABLES)
-        },
+        "variables": variables,
     }
 
 
 def offline_variable() -> str | None:
-    """Return the environment variable that forbids network access (set to 1, on, yes or true), or None."""
+    """Return the environment variable that forbids network access (1, on, yes or true), or None."""
     for name in ("QABENCH_OFFLINE", "HF_HUB_OFFLINE"):
         if os.environ.get(name, "").strip().lower() in {"1", "on", "yes", "true"}:
             return name
@@ -86,47 +86,43 @@ def installed_version(package: str) -> str | None:
 def package_version(name: str) -> str:
     """Return the installed version of a package.
 
-    Cached, because signatures need it per sample.
-
-    Raises:
-        importlib.metadata.PackageNotFoundError: the package is not installed.
+    It is cached, because signatures need it for every sample. Raises
+    ``importlib.metadata.PackageNotFoundError`` if the package is not installed.
     """
     return metadata.version(name)
 
 
 @cache
 def code_version() -> str:
-    """Return the version of qabench, in a checkout with the commit: "0.2.0", "0.2.0+g3dd1941", "0.2.0+g3dd1941.dirty".
+    """Return the version of qabench, and in a checkout the commit, such as "0.2.0+g3dd1941.dirty".
 
     A checkout can compute other scores than the release with its version, so signatures have to
     tell them apart.
     """
     version = package_version("qabench")
     package = Path(__file__).parents[1]
-    built = package / "commit.txt"  # written by setup.py, except for editable installs
-    commit = (
-        built.read_text(encoding="utf-8") if built.exists() else commit_of(package.parents[1], version)
-    )
+    # setup.py writes this file, except for editable installs.
+    built = package / "commit.txt"
+    if built.exists():
+        commit: str | None = built.read_text(encoding="utf-8")
+    else:
+        commit = commit_of(package.parents[1], version)
     return f"{version}+{commit}" if commit else version
 
 
 def commit_of(root: Path, version: str) -> str | None:
-    """Return the commit of a checkout, such as "g3dd1941" or "g3dd1941.dirty" with uncommitted changes.
+    """Return the commit of a checkout: "g3dd1941", or "g3dd1941.dirty" with uncommitted changes.
 
-    None if the folder is not a checkout of git, or if it is exactly what the tag of the version
-    names. Builds call it, too, so this module imports only the standard library and such modules.
+    It is None if the folder is not a checkout of git, or is exactly what the tag of the version
+    names. setup.py calls it, too, so this module must import nothing but the standard library.
     """
     if not (root / ".git").exists():
         return None
-    describe = ["git", "-C", str(root), "describe", "--always", "--dirty=.dirty", "--long", "--tags"]
+    command = f"git describe --always --dirty=.dirty --long --tags --match=v{version}"
     try:
-        done = subprocess.run(
-            [*describe, f"--match=v{version}"], capture_output=True, text=True, check=True
-        )
-    except (
-        OSError,
-        subprocess.CalledProcessError,
-    ):  # git is not installed, or does not trust the folder
+        done = subprocess.run(command.split(), cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        # git is not installed, or does not trust the folder.
         return None
     name = done.stdout.strip()
     if name.startswith(f"v{version}-0-g") and not name.endswith(".dirty"):

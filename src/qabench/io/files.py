@@ -18,9 +18,11 @@ from typing import IO, Any
 
 from qabench.errors import QabenchError
 
-# A temporary file of this age belongs to a process that was killed while writing. One of a process that does not run
-# any more is deleted at once.
+# A temporary file of this age belongs to a process that was killed while writing. One of a process
+# that does not run any more is deleted at once.
 SECONDS_UNTIL_ABANDONED = 3600.0
+# The suffix of a temporary file names the process that writes it, so others can tell whether it
+# still runs.
 _WRITER = re.compile(r"\.(\d{1,9})-([0-9a-f]{8})-[^.]*")
 
 
@@ -28,7 +30,7 @@ _WRITER = re.compile(r"\.(\d{1,9})-([0-9a-f]{8})-[^.]*")
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Provide a temporary file that is renamed to ``path`` when the block ends without an error.
 
-    A device or a pipe, such as /dev/stdout, is written to instead.
+    A device or a pipe, such as /dev/stdout, cannot be replaced, so it is written to directly.
 
     Raises:
         QabenchError: the file cannot be written (no space, no permission). An existing file is not
@@ -43,7 +45,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         prefix = f".{path.name}.{os.getpid()}-{_processes()}-"
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
         try:
-            with open(descriptor, "wb") as file:  # closed before it is renamed, as Windows requires
+            # Windows renames closed files only.
+            with open(descriptor, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -71,29 +74,35 @@ def write_json(path: Path, document: Any) -> None:
 def check_writable(path: Path) -> None:
     """Check that a file can be written, before the work that produces its content.
 
-    Raises QabenchError.
+    Nothing is created: work that fails would leave an empty folder.
+
+    Raises:
+        QabenchError: it cannot be written.
     """
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
     if _is_special(path):
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+        folder = path.parent
+        while not folder.exists():
+            folder = folder.parent
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}."):
             pass
     except OSError as error:
         raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _is_special(path: Path) -> bool:
-    """Return whether a path is a device, a pipe or a socket, which must not be replaced by a file."""
+    """Tell whether a path is a device, a pipe or a socket, which must not be replaced by a file."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def sweep(folder: Path, pattern: str) -> None:
     """Delete the temporary files of killed processes that wrote files such as ``*.json``."""
     for path in folder.glob(f".{pattern}.*"):
-        with suppress(OSError):  # another process deleted it first, or it belongs to another user
+        # Another process may delete it first, or it belongs to another user.
+        with suppress(OSError):
             is_old = time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED
             if is_old or _is_of_dead_process(path):
                 path.unlink()
@@ -109,14 +118,15 @@ def _is_of_dead_process(path: Path) -> bool:
         os.kill(int(writer[1]), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it belongs to another user
+    except OSError:
+        # The process belongs to another user.
         return False
     return False
 
 
 @functools.cache
 def _processes() -> str:
-    """Return eight hex digits for what the numbers of processes refer to: this machine, or this container of it."""
+    """Return eight hex digits that identify this machine or container, where pids are unique."""
     names = [platform.node()]
     with suppress(OSError):
         names.append(os.readlink("/proc/self/ns/pid"))
@@ -132,8 +142,8 @@ def _umask() -> int:
 def cache_dir() -> Path:
     """Return the cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
 
-    The path is absolute. The folder is not created. All its content can be downloaded or computed
-    again.
+    The path is absolute. The folder is not created. Its content can be downloaded or computed
+    again, except for the replies of models, and the list of runs that were started here.
     """
     if named := os.environ.get("QABENCH_CACHE"):
         return Path(named).expanduser().absolute()

@@ -1,4 +1,4 @@
-"""One HTTP client for everything that qabench reads from servers: retries, limits of time and size, checked addresses.
+"""The HTTP client for everything that qabench reads from servers, with retries and limits.
 
 httpx2 is imported when the first request is sent.
 """
@@ -30,14 +30,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often transient failures are retried, and after how many seconds."""
+    """How often transient failures are retried, and after how many seconds.
 
-    attempts: int = 5  # in a row without progress
-    first_wait: float = 0.5  # doubled for each further one. A random part is subtracted
-    longest_wait: float = 60.0  # a request fails at once if the server asks for a longer one
+    Attributes:
+        attempts: the number of attempts in a row without progress.
+        first_wait: seconds before the second attempt. They are doubled before each further one, and
+            a random part is subtracted.
+        longest_wait: a request fails at once if the server asks for a longer wait.
+    """
+
+    attempts: int = 5
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
 
     def wait(self, error: HttpError, failures: int) -> float:
-        """Return the seconds before the next attempt, or raise the error, which says why there is none."""
+        """Return the seconds before the next attempt, or raise the error if there is none."""
         if not error.transient or error.unreachable:
             raise error
         if error.wait is not None and error.wait > self.longest_wait:
@@ -60,7 +67,7 @@ class HttpClient:
     thread sends a request before.
 
     Args:
-        limits: of each request.
+        limits: the limits of each request.
         retry: see ``Retry``.
         in_flight: requests at the same time.
         headers: sent with every request.
@@ -78,7 +85,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.limits, self.retry, self.in_flight = limits, retry, in_flight
-        # with the contact information that Wikimedia requires
+        # Wikimedia requires contact information.
         agent = f"qabench/{package_version('qabench')} (https://github.com/qabench/qabench)"
         self.headers = {"User-Agent": agent, "Accept-Encoding": "gzip", **(headers or {})}
         self._slots = threading.BoundedSemaphore(in_flight)
@@ -92,10 +99,11 @@ class HttpClient:
         read: Callable[[httpx2.Response], T] = lambda response: response,  # type: ignore[assignment, return-value]
         **options: Any,
     ) -> T:
-        """Return ``read(response)`` of a response with status 200, after retries. HttpError if there is none.
+        """Return ``read(response)`` of a response with status 200, after retries.
 
         ``read`` can raise a transient ``HttpError`` to reject a response. ``options`` are
-        ``params``, ``headers`` and ``json``, a document that is posted.
+        ``params``, ``headers`` and ``json``, a document that is posted. Raises HttpError if no
+        response is usable.
         """
 
         def attempt() -> T:
@@ -110,30 +118,35 @@ class HttpClient:
             raise
 
     def once(self, url: str, **options: Any) -> httpx2.Response:
-        """Return the response to one request, with its complete body if its status is 200 or it is JSON.
+        """Return the response to one request. Its body is read if its status is 200 or it is JSON.
 
-        Raises HttpError without one.
+        Raises:
+            HttpError: there is no response.
         """
         import httpx2
 
         with self.stream(url, **options) as streamed:
             status, headers = streamed.status_code, streamed.headers
-            is_read = status == 200 or "json" in headers.get("content-type", "")
-            body = b"".join(streamed.iter_raw()) if is_read else b""
+            body = b""
+            if status == 200 or "json" in headers.get("content-type", ""):
+                body = b"".join(streamed.iter_raw())
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
             response = httpx2.Response(status, headers=headers, content=body)
-            text_of(response)  # from now on it has an encoding that fits
+            # Afterward, the response has an encoding that fits its text.
+            text_of(response)
             return response
 
     @contextlib.contextmanager
     def stream(self, url: str, **options: Any) -> Iterator[httpx2.Response]:
         """Send one request, and yield its response, whose body must be read inside the block.
 
-        HttpError without one.
+        Raises:
+            HttpError: there is no response.
         """
         import httpx2
 
-        self._sleep(0.0)  # raises if the client is closed
+        # It raises an error if the client is closed.
+        self._sleep(0.0)
         method = "POST" if options.get("json") is not None else "GET"
         try:
             request = self.session.build_request(method, url, **options)
@@ -160,7 +173,9 @@ class HttpClient:
         weakref.finalize(self, session.close)
         return session
 
-    def retrying(self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False) -> T:
+    def retrying(
+        self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False
+    ) -> T:
         """Call a function until it raises no transient ``HttpError``, and return its result.
 
         If the last attempt ``progressed``, so that it got further than those before, failures are
@@ -170,7 +185,7 @@ class HttpClient:
         while True:
             self._sleep(max(0.0, self._not_before - time.monotonic()))
             with self._slots:
-                # another thread received a Retry-After meanwhile
+                # Another thread may have received a Retry-After meanwhile.
                 if self._not_before > time.monotonic():
                     continue
                 self._not_before = max(self._not_before, time.monotonic() + self.delay)
@@ -179,13 +194,18 @@ class HttpClient:
                 except HttpError as error:
                     failures = 1 if progressed() else failures + 1
                     seconds = self.retry.wait(error, failures)
-                    if error.wait is not None:  # the wait of the server is for all threads
+                    # If the server sets Retry-After, all threads wait.
+                    if error.wait is not None:
                         self._not_before = max(self._not_before, time.monotonic() + seconds)
             self._sleep(seconds)
 
+    def end_waits(self) -> None:
+        """End all waits for another attempt: these requests fail. Those in flight go on."""
+        self._closed.set()
+
     def close(self) -> None:
         """Close the connections. Requests of other threads that are waiting fail."""
-        self._closed.set()
+        self.end_waits()
         if "session" in vars(self):
             self.session.close()
 
@@ -202,10 +222,10 @@ def read_json(response: httpx2.Response) -> Any:
         raise HttpError("not JSON", response.text, transient=True) from error
 
 
-def _unpacked(data: bytes, encoding: str, most: int) -> bytes:
+def _unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:
     """Return a body without its gzip encoding.
 
-    httpx2 would read one member, and accept an incomplete one.
+    httpx2's own decoder would stop after the first member of a file, and accept an incomplete one.
     """
     if encoding.lower() in ("", "identity"):
         return data
@@ -213,11 +233,11 @@ def _unpacked(data: bytes, encoding: str, most: int) -> bytes:
         raise HttpError("unknown encoding", encoding)
     try:
         with gzip.open(io.BytesIO(data)) as file:
-            body = file.read(most + 1)
+            body = file.read(max_bytes + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise HttpError(
             "connection failed", f"the response is not valid gzip: {error}", transient=True
         ) from error
-    if len(body) > most:
-        raise HttpError("too large", f"more than {most:,} bytes")
+    if len(body) > max_bytes:
+        raise HttpError("too large", f"more than {max_bytes:,} bytes")
     return body

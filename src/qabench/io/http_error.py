@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -12,12 +13,27 @@ from typing import Any
 
 from qabench.errors import QabenchError
 from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 
-MOST_SHOWN = 300  # characters of a server's text in an error
-# the context of every error in Inspect, which starts a loop when there is none
+# The maximum number of characters of a server's text that an error shows.
+MAX_CHARACTERS_SHOWN = 300
+# Inspect starts an event loop when there is none, so every error in it has this one as its context.
 NO_LOOP = "no running event loop"
-RETRIED_STATUS = (408, 425, 429)  # and 5xx
+# The extension of a response that ``qabench.llm`` makes of an unusable one, such as a page with the
+# status 200. Unlike a header, no server can send it.
+MADE_HERE = "qabench_made_here"
+# The status codes that are retried, in addition to all 5xx.
+RETRIED_STATUS = (408, 425, 429)
+# Wrong key, no credit, or unknown model: every further call would fail in the same way.
+FATAL = {401, 402, 404}
+# The errors of clients have only the text of the system's error, on Linux and macOS.
+NOBODY_THERE = re.compile(
+    "Name or service not known|nodename nor servname|Temporary failure in name resolution|"
+    "No address associated with hostname|All connection attempts failed|Connection refused|Connect call failed|"
+    "No route to host|Network is unreachable"
+)
+# {"error": {"message": ...}} and {"detail": [{"msg": ...}]} have three levels.
+MAX_LEVELS_OF_MESSAGE = 4
 
 
 @dataclass(eq=False)
@@ -46,8 +62,8 @@ class HttpError(QabenchError):
 
     def __post_init__(self) -> None:
         # Both can quote the server.
-        self.reason = printable(self.reason, MOST_SHOWN)
-        self.detail = printable(self.detail, MOST_SHOWN)
+        self.reason = printable(self.reason, MAX_CHARACTERS_SHOWN)
+        self.detail = printable(self.detail, MAX_CHARACTERS_SHOWN)
 
     def __str__(self) -> str:
         return ": ".join(filter(None, [self.url, self.reason, self.detail]))
@@ -57,7 +73,8 @@ def text_of(response: Any) -> str:
     """Return the text of a response, as UTF-8 if it is not in the encoding that it declares."""
     try:
         return str(response.text)
-    except ValueError:  # such as UTF-16 without its mark
+    except ValueError:
+        # For example, it declares UTF-16, and lacks the byte order mark.
         response.encoding = "utf-8"
         return str(response.text)
 
@@ -69,14 +86,15 @@ def check_status(response: Any, body: str = "") -> None:
 
 
 def status_error(response: Any, body: str = "", label: str = "status") -> HttpError:
-    """Return the error that the status of a response means.
-
-    Transient ones have the server's Retry-After.
-    """
+    """Return the error for the status of a response. Transient ones have the server's Retry-After."""
     status = response.status_code
     transient = status in RETRIED_STATUS or status >= 500
-    wait = retry_after(response.headers) if transient else None
-    detail = message_in(body) or ("the server asks to wait" if wait is not None else "")
+    wait = None
+    if transient:
+        wait = retry_after(response.headers)
+    detail = message_in(body)
+    if wait is not None and not detail:
+        detail = "the server asks to wait"
     return HttpError(f"{label} {status}", detail, transient=transient, wait=wait, status=status)
 
 
@@ -88,39 +106,91 @@ def message_in(body: Any) -> str:
     if isinstance(body, str):
         with contextlib.suppress(ValueError):
             body = json_of(body, MAX_REPLY_CHARACTERS)
-    for _ in range(4):  # {"error": {"message": ...}}, {"detail": [{"msg": ...}]}, {"error": "..."}
+    for _ in range(MAX_LEVELS_OF_MESSAGE):
         if isinstance(body, list):
             body = body[0] if body else None
         if isinstance(body, dict):
             names = ("message", "detail", "error", "msg")
-            body = next((body[name] for name in names if body.get(name)), None)
+            values = [body[name] for name in names if body.get(name)]
+            body = values[0] if values else None
     return first_line(body) if isinstance(body, str) else ""
 
 
 def first_line(text: str) -> str:
     """Return the first line of a server's text that is not blank, ``printable``."""
-    line = next(filter(None, map(str.strip, text.splitlines())), "")
-    return printable(" ".join(line.split()), MOST_SHOWN)
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return printable(lines[0], MAX_CHARACTERS_SHOWN) if lines else ""
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error and its causes, with the last attempt in place of tenacity's RetryError."""
-    seen: set[int] = set()  # causes can form a cycle
+    # Causes can form a cycle.
+    seen: set[int] = set()
     while error is not None and id(error) not in seen and str(error) != NO_LOOP:
         seen.add(id(error))
         if (attempt := getattr(error, "last_attempt", None)) is not None:
             error = attempt.exception()
             continue
         yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        cause = error.__cause__
+        if cause is None and not error.__suppress_context__:
+            cause = error.__context__
+        error = cause
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed."""
+    """Return the seconds, at least 0, of a header Retry-After, or None if it is absent or unusable."""
     value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(value)):
-            return max(0.0, number)
+        seconds = float(value)
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
     with contextlib.suppress(ValueError, OverflowError):
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     return None
+
+
+def reason_of(error: BaseException) -> HttpError:
+    """Return the failure of a call that a library made, from its status or its connection.
+
+    Its text is the same for equal failures. It is ``unreachable`` if nothing answers at the address.
+    """
+    chain = list(causes(error))
+    for link in chain:
+        if isinstance(link, HttpError):
+            # An error that the transport raised itself.
+            return link
+        if isinstance(status := getattr(link, "status_code", None), int):
+            message = next(filter(None, map(_body_message, chain)), "") or _message(link)
+            if any(map(_is_made_here, chain)):
+                return HttpError(message, status=status)
+            return HttpError(f"HTTP {status}", message, status=status)
+    url = next(filter(None, map(_url, chain)), "")
+    reason = _message(chain[-1]) or type(chain[-1]).__name__
+    if any("Timeout" in type(link).__name__ for link in chain):
+        reason = "no reply in time"
+    nobody = any(NOBODY_THERE.search(str(link)) for link in chain)
+    return HttpError(reason, url, transient=True, unreachable=nobody)
+
+
+def _is_made_here(error: BaseException) -> bool:
+    """Tell whether the status of a failure is this package's, not the server's."""
+    extensions = getattr(getattr(error, "response", None), "extensions", {})
+    return MADE_HERE in extensions
+
+
+def _body_message(error: BaseException) -> str:
+    return message_in(getattr(error, "body", None))
+
+
+def _message(error: BaseException) -> str:
+    # Inspect's own message begins with the whole request.
+    text = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
+    return _body_message(error) or first_line(str(text))
+
+
+def _url(error: BaseException) -> str:
+    with contextlib.suppress(AttributeError, RuntimeError):
+        # httpx raises RuntimeError if an error has no request.
+        return str(error.request.url)  # type: ignore[attr-defined]
+    return ""

@@ -1,4 +1,4 @@
-"""Limits for everything from outside: depth and size of what is parsed, time and size of answers of servers.
+"""Limits for everything from outside: what is parsed, and what servers answer.
 
 Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a RecursionError.
 """
@@ -14,12 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
-MAX_DEPTH = 100  # of nested lists and objects
-MAX_CHARACTERS = 1 << 29  # of a file
-MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's response, a prompt
+# Lists and objects are nested at most this deep.
+MAX_DEPTH = 100
+# The limit for files.
+MAX_CHARACTERS = 1 << 29
+# The limit for replies of models, responses of servers, and prompts.
+MAX_REPLY_CHARACTERS = 1 << 24
 # Encodings that raise on most input, or take quadratic time.
 NO_CHARSETS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
-MAX_YAML_VALUES = 1_000_000  # aliases can expand a few lines to billions of values
+# Aliases can expand a few lines to billions of values.
+MAX_YAML_VALUES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,15 @@ class TooLarge(ValueError):
 
 
 def json_of(data: str | bytes, longest: int = MAX_CHARACTERS) -> Any:
-    """Return the value of a JSON document of at most ``longest`` characters, or raise a ValueError.
+    """Return the value of a JSON document.
 
-    ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``. An integer has at most 4,300
-    digits.
+    Args:
+        data: the document.
+        longest: the maximum number of characters.
+
+    Raises:
+        TooLarge: the document is too long, or is nested deeper than ``MAX_DEPTH``.
+        ValueError: it is not JSON, or has an integer of more than 4,300 digits.
     """
     _check_length(data, longest)
     text = data.decode("utf-8") if isinstance(data, bytes) else data
@@ -66,11 +75,9 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS) -> Any:
 
 
 def numbered_lines(data: bytes | IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their numbers from 1, as in JSONL.
-
-    Only \\n ends a line.
-    """
-    for number, line in enumerate(io.BytesIO(data) if isinstance(data, bytes) else data, 1):
+    """Yield the lines that are not blank, with their numbers from 1: as in JSONL, only \\n ends one."""
+    lines = io.BytesIO(data) if isinstance(data, bytes) else data
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             yield number, line.removesuffix(b"\n")
 
@@ -120,48 +127,53 @@ def toml_of(text: str) -> dict[str, Any]:
 
 
 def decoded(data: bytes, charset: str | None) -> str | None:
-    """Return text in a declared charset, or None if there is none, or if it is not an encoding of text."""
+    """Return text in a declared charset, or None if there is no such encoding of text."""
     try:
         if charset and codecs.lookup(charset).name.replace("_", "-") not in NO_CHARSETS:
             return data.decode(charset, "replace")
-    except (LookupError, ValueError):  # unknown, or not an encoding of text
+    except (LookupError, ValueError):
+        # The charset is unknown, or not an encoding of text.
         pass
     return None
 
 
-def check_depth(value: Any, most_values: float = math.inf) -> None:
+def check_depth(value: Any, max_values: float = math.inf) -> None:
     """Raise TooLarge if lists and dicts are nested deeper than ``MAX_DEPTH`` or have too many values."""
-    level, values = [value] if isinstance(value, _CONTAINERS) else [], 0
-    for _ in range(MAX_DEPTH):
-        values += sum(map(len, level))
-        if values > most_values:
-            raise TooLarge(f"more than {most_values:,} values")
-        level = [
-            child
-            for item in level
-            for child in (item.values() if isinstance(item, dict) else item)
-            if isinstance(child, _CONTAINERS)
-        ]
-    if level:
-        raise _too_deep()
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    depth = n_values = 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        n_values += sum(map(len, level))
+        if n_values > max_values:
+            raise TooLarge(f"more than {max_values:,} values")
+        below: list[Any] = []
+        for container in level:
+            children = container.values() if isinstance(container, dict) else container
+            below += [child for child in children if isinstance(child, _CONTAINERS)]
+        level = below
 
 
 _CONTAINERS = (dict, list)
-_CHUNK = 1 << 20  # bytes that are read at once
+_BYTES_PER_READ = 1 << 20
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def check_json_depth(content: IO[bytes], name: str) -> None:
-    """Raise TooLarge if JSON is longer than ``MAX_CHARACTERS`` bytes or nested deeper than ``MAX_DEPTH``.
+    """Raise TooLarge if JSON has more than ``MAX_CHARACTERS`` bytes or ``MAX_DEPTH`` levels.
 
-    It is not parsed, and takes the memory of a part of it. For readers of other libraries.
+    It is called before another library reads the file. Nothing is parsed, and only a part of the
+    file is in memory.
 
     Args:
         content: a file in UTF-8.
-        name: of the file, for the error.
+        name: the file's name, for the error.
     """
-    pending, size, depth, in_string = b"", 0, 0, False
-    while chunk := content.read(_CHUNK):
+    pending = b""
+    size = depth = 0
+    in_string = False
+    while chunk := content.read(_BYTES_PER_READ):
         size += len(chunk)
         if size > MAX_CHARACTERS:
             raise TooLarge(f"{name}: more than {MAX_CHARACTERS:,} bytes")
@@ -171,8 +183,13 @@ def check_json_depth(content: IO[bytes], name: str) -> None:
         for number, part in enumerate(text.split(b'"')):
             if number:
                 in_string = not in_string
-            for bracket in b"" if in_string else part.translate(None, _NOT_BRACKETS):
-                depth += 1 if bracket in b"[{" else -1
+            if in_string:
+                continue
+            for bracket in part.translate(None, _NOT_BRACKETS):
+                if bracket in b"[{":
+                    depth += 1
+                else:
+                    depth -= 1
                 if depth > MAX_DEPTH:
                     raise TooLarge(f"{name}: {_too_deep()}")
 

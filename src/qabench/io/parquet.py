@@ -9,8 +9,11 @@ from typing import IO, Any
 from qabench.errors import InputError
 from qabench.io.limits import MAX_DEPTH
 
-MAX_BYTES = 1 << 30  # of all columns that are read, unpacked
+# The unpacked size of all columns that are read.
+MAX_BYTES = 1 << 30
+# Metadata is checked against these limits before any row is unpacked.
 MAX_ROWS = 2_000_000
+# Small batches: a single row can have a whole document.
 _BATCH_ROWS = 100
 
 
@@ -24,8 +27,8 @@ def parquet_rows(
 
     Args:
         source: a path or an open file.
-        name: of the file, for errors.
-        columns: that the file must have. None: all that it has.
+        name: the file's name, for errors.
+        columns: the columns that the file must have. None: all that it has.
 
     Raises:
         InputError: the file cannot be read, lacks a column, or is too large or too deep.
@@ -38,20 +41,31 @@ def parquet_rows(
         metadata = file.metadata
         there = set(file.schema_arrow.names)
         columns = file.schema_arrow.names if columns is None else columns
-        if lacking := [column for column in columns if column not in there]:
-            raise InputError(f"{name} has no column {lacking[0]!r}; it must have {', '.join(columns)}")
-        leaves = list(map(metadata.schema.column, range(metadata.num_columns)))
-        read = [number for number, leaf in enumerate(leaves) if leaf.path.split(".")[0] in columns]
-        if any(leaves[number].path.count(".") > MAX_DEPTH for number in read):
-            raise InputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
+        lacking = [column for column in columns if column not in there]
+        if lacking:
+            raise InputError(
+                f"{name} has no column {lacking[0]!r}; it must have {', '.join(columns)}"
+            )
         # The metadata of the columns of a group would say more, but pyarrow ends the process if a
         # damaged file lacks it.
-        groups = list(map(metadata.row_group, range(metadata.num_row_groups)))
-        size = sum(group.total_byte_size for group in groups)
-        size += metadata.num_rows * sum(max(0, leaves[number].length) for number in read)
+        size = 0
+        for number in range(metadata.num_row_groups):
+            size += metadata.row_group(number).total_byte_size
+        texts = []
+        for number in range(metadata.num_columns):
+            leaf = metadata.schema.column(number)
+            if leaf.path.split(".")[0] not in columns:
+                continue
+            if leaf.path.count(".") > MAX_DEPTH:
+                raise InputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
+            # Unlike strings, values of a fixed length are unpacked in full, without a dictionary.
+            size += metadata.num_rows * max(0, leaf.length)
+            if leaf.physical_type == "BYTE_ARRAY":
+                texts.append(leaf.path)
         if size > MAX_BYTES or metadata.num_rows > MAX_ROWS:
-            raise InputError(f"{name} has {metadata.num_rows:,} rows and {size:,} bytes, {_allowed()}")
-        texts = [leaves[number].path for number in read if leaves[number].physical_type == "BYTE_ARRAY"]
+            raise InputError(
+                f"{name} has {metadata.num_rows:,} rows and {size:,} bytes, {_allowed()}"
+            )
         file = pq.ParquetFile(source, read_dictionary=texts)
         expanded = 0
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
@@ -61,7 +75,7 @@ def parquet_rows(
             yield from batch.to_pylist()
     except InputError:
         raise
-    # Of damaged files. UnicodeDecodeError and most errors of Arrow are ValueErrors.
+    # Damaged files cause all of these. UnicodeDecodeError and most errors of Arrow are ValueErrors.
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
         raise InputError(f"cannot read {name}: {' '.join(str(error).split()):.200}") from None
 
@@ -79,10 +93,11 @@ def _expanded_size(array: Any) -> int:
     if pa.types.is_dictionary(kind):
         lengths = pc.binary_length(array.dictionary).take(array.indices)
         return int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
-    if pa.types.is_struct(kind):  # before the kinds of lists
+    if pa.types.is_struct(kind):
         return sum(map(_expanded_size, array.flatten()))
     if pa.types.is_map(kind):
         return _expanded_size(array.keys) + _expanded_size(array.items)
-    if pa.types.is_nested(kind):  # kinds of lists
+    # Structs and maps are nested, too: here, only kinds of lists remain.
+    if pa.types.is_nested(kind):
         return _expanded_size(array.flatten())
     return int(array.nbytes)

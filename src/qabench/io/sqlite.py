@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+# Another process may write a large batch at this moment.
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 SECONDS_BETWEEN_TRIES = 0.02
+# Enough to notice damage. It does not protect against forgery.
 CHECKSUM_BYTES = 8
 # All exceptions that damaged files were seen to cause (a damaged length causes a MemoryError).
 DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError, MemoryError)
 
 
 def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
-    """Open a database file (None: in memory) with a schema that is run each time. Text columns are returned as bytes.
+    """Open a database file (None: in memory), and run its schema.
 
-    Raises sqlite3.Error or OSError: the file cannot be used, or other processes lock it for too
-    long.
+    Text columns are returned as bytes. Raises sqlite3.Error or OSError if the file cannot be used,
+    or other processes lock it for too long.
     """
     timeout = SECONDS_TO_WAIT_FOR_OTHERS
     if path:
@@ -31,7 +33,7 @@ def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path or ":memory:", timeout=timeout, isolation_level=None, check_same_thread=False
     )
-    # decoding a damaged text would raise before its checksum is compared
+    # Decoding a damaged text would raise an error before its checksum is compared.
     connection.text_factory = bytes
     give_up = time.monotonic() + timeout
     while True:
@@ -51,15 +53,12 @@ def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
 
 
 def entry_checksum(key: bytes, value: bytes) -> bytes:
-    """Return the checksum of a cache entry.
-
-    It includes the key, so that a value under a wrong key is detected too.
-    """
+    """Return the checksum of a cache entry, with its key: a value under a wrong key is detected."""
     return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
 
 
 class EntryFile:
-    """A SQLite cache that several processes and threads share, with a checksum over key and value of each entry.
+    """A SQLite cache that several processes and threads share, with a checksum of each entry.
 
     A damaged entry counts as missing, and the first one causes a warning. If the file cannot be
     used (damaged, read-only, full, locked), there is a warning, and from then on entries are kept
@@ -71,12 +70,23 @@ class EntryFile:
     """
 
     def __init__(
-        self, path: Path, schema: str, name: str, if_damaged: str, if_unusable: str, hold: bool = True
+        self,
+        path: Path,
+        schema: str,
+        name: str,
+        if_damaged: str,
+        if_unusable: str,
+        hold: bool = True,
     ) -> None:
-        self.path, self._schema = path, schema
-        self._hold = hold  # whether the file stays open, for many small actions
-        self._name, self._if_damaged, self._if_unusable = (f"the {name} {path}", if_damaged, if_unusable)
-        self.damaged, self.usable = 0, True
+        self.path = path
+        self._schema = schema
+        self._name = f"the {name} {path}"
+        self._if_damaged = if_damaged
+        self._if_unusable = if_unusable
+        # The file stays open if many small actions follow.
+        self._hold = hold
+        self.damaged = 0
+        self.usable = True
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
@@ -90,19 +100,19 @@ class EntryFile:
                     raise
                 self.close()
                 self.usable = False
-                warnings.warn(f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3)
+                warnings.warn(
+                    f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3
+                )
                 return action(self._opened())
             finally:
                 if not self._hold:
                     self.close()
 
     def close(self) -> None:
-        """Close the file.
-
-        The next use opens it again.
-        """
-        with self._lock:  # another thread may be storing an entry
-            # in memory, closing would lose the entries
+        """Close the file. The next use opens it again."""
+        # Another thread may be storing an entry.
+        with self._lock:
+            # A database in memory would lose its entries.
             if self._connection is not None and self.usable:
                 self._connection.close()
                 self._connection = None
@@ -112,10 +122,8 @@ class EntryFile:
             self._connection.close()
 
     def is_whole(self, key: object, value: object, checksum: object) -> bool:
-        """Return whether an entry matches its checksum.
-
-        The columns of a damaged row can have any type.
-        """
+        """Tell whether an entry matches its checksum."""
+        # The columns of a damaged row can have any type.
         if (
             isinstance(key, bytes)
             and isinstance(value, bytes)
@@ -124,9 +132,7 @@ class EntryFile:
             return True
         self.damaged += 1
         if self.damaged == 1:
-            message = (
-                f"{self._name} has damaged entries; they are ignored, {self._if_damaged}. Check the disk"
-            )
+            message = f"{self._name} has damaged entries; they are ignored, {self._if_damaged}. Check the disk"
             warnings.warn(message, stacklevel=2)
         return False
 

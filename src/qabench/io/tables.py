@@ -1,226 +1,39 @@
-"""Text from outside made safe to print, and tables for terminals, notebooks and documents.
-
-Text of servers, files and logs is printed without secrets and control characters.
-"""
+"""Tables for terminals, notebooks, documents and programs."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
-import os
 import re
-import sys
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
-from typing import Any, TextIO
-from urllib.parse import quote
+from typing import Any
 
-FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
-NUMBER_STARTS = "0123456789+-."
-BETWEEN_COLUMNS = 2  # spaces in a terminal
-_MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
-# also an interval, such as "-0.2 to 0.1"
-_NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")
-# C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_PATH = re.compile(
-    r"(?<![\w:/.])(?:[A-Za-z]:[/\\]|/|~[/\\])(?:[^\s'\",:;/\\]+[/\\]+)*([^\s'\",:;/\\]+)[/\\]*"
-)
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
-_QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(?:[\s'\"<>)]|$))")
-_USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
-# A header that a server echoes, also as JSON or as Python's repr.
-_LOGIN = re.compile(
-    r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""", re.IGNORECASE
-)
-_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}|\\[xu]|&#")
-_URL_SAFE = str.maketrans("+/", "-_")
-_SHORTEST_SECRET = 8
-REDACTED = "[redacted]"
-_registered: set[str] = set()
+from qabench.io.escaping import csv_text, html_text, latex_text, markdown_text, one_line
+from qabench.io.redaction import redacted
 
-
-def printable(text: object, most: int | None = None) -> str:
-    """Return the text without secrets, with control characters as escapes such as \\x1b, cut to ``most`` characters.
-
-    Text from outside is never cut before: the rest of a cut key would not be recognized.
-    """
-    return visible(redacted(str(text)))[:most]
-
-
-def quoted(value: object, most: int) -> str:
-    """Return the ``printable`` quotation of a value from outside, for an error."""
-    return printable(repr(value), most)
-
-
-def write_line(text: object, stream: TextIO | None = None) -> None:
-    """Print one line, ``printable``, on standard output or another stream, without loading rich."""
-    print(printable(text), file=stream or sys.stdout, flush=True)
-
-
-def write_document(text: str) -> None:
-    """Print a text as it is on standard output, where programs and files need every character.
-
-    On a terminal, control characters are escaped.
-    """
-    shown = visible(text) if sys.stdout.isatty() else text
-    sys.stdout.write(shown.encode("utf-8", "backslashreplace").decode("utf-8"))
+NUMBER_STARTS = "0123456789+-.<"
+# These texts replace a number, so a column that has them is still a column of numbers.
+NO_BOUNDS, UNDEFINED = NO_NUMBERS = ("not enough data", "undefined")
+_DOT_OF_NAME = re.compile(r"\.(?=[^\W\d])")
+_PART_OF_NAME = re.compile(r"(?<=[-_/\N{HORIZONTAL ELLIPSIS}])(?=[^\W_])")
+_HYPHEN_OF_NUMBER = re.compile(r"(?<!\S)-(?=\d)")
+SPACES_BETWEEN_COLUMNS = 2
+# In characters: the least width of a column of long names.
+SHORTEST_NAME = 8
 
 
 def bounds_text(low: float | None, high: float | None, form: str = ".4f") -> str:
-    """Return the bounds of an interval, such as "0.2500 to 0.7500".
-
-    "not enough data" if there are none.
-    """
-    return "not enough data" if low is None or high is None else f"{low:{form}} to {high:{form}}"
-
-
-def redacted(text: str) -> str:
-    """Return the text without secrets, and without users, passwords and queries of URLs.
-
-    Secrets are the values of variables with keys, what ``keep_secret`` got, and logins in echoed
-    headers.
-    """
-    if len(text) < _SHORTEST_SECRET:
-        return text
-    secrets = _secrets()
-    for form in _forms(secrets):
-        text = text.replace(form, REDACTED)
-    if secrets and _ESCAPE.search(text):
-        text = _spellings(secrets).sub(REDACTED, text)
-    text = _LOGIN.sub(rf"\1{REDACTED}", text)
-    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
-
-
-def keep_secret(*values: str) -> None:
-    """Redact values, such as a key that was passed as an argument, from everything that is printed from now on."""
-    _registered.update(value for value in values if len(value) >= _SHORTEST_SECRET)
-
-
-def visible(text: str) -> str:
-    """Return the text with control characters as escapes, such as \\x1b."""
-    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
-
-
-def _secrets() -> frozenset[str]:
-    names = _secret_names(tuple(os.environ))  # the values are read each time: they may change
-    values = {os.environ.get(name, "") for name in names}
-    return frozenset(value for value in values if len(value) >= _SHORTEST_SECRET) | _registered
-
-
-@lru_cache(maxsize=4)
-def _forms(secrets: frozenset[str]) -> list[str]:
-    """Return the secrets as they are, in URLs, and in base64 at any place of a longer text, the longest first."""
-    forms = set(secrets)
-    for secret in secrets:
-        forms.add(quote(secret, safe=""))
-        data = secret.encode("utf-8", "surrogateescape")
-        for before in range(3):
-            encoded = base64.b64encode(bytes(before) + data).decode()
-            # The characters at the edges depend on the neighbors, too.
-            first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
-            forms |= {encoded[first:last], encoded[first:last].translate(_URL_SAFE)}
-    return sorted(forms, key=len, reverse=True)
-
-
-@lru_cache(maxsize=4)
-def _spellings(secrets: frozenset[str]) -> re.Pattern[str]:
-    """Return the pattern of the secrets with any of their characters escaped, as in URLs, JSON, Python and HTML."""
-    return re.compile("|".join("".join(map(_spelling, form)) for form in _forms(secrets)))
-
-
-def _spelling(char: str) -> str:
-    """Return the pattern of a character and its escapes: %2D, %252d, \\x2d, \\u002D, &#45; and &#x2d;."""
-    code = ord(char)
-    in_url = "".join(
-        f"%(?:25)*{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape")
-    )
-    in_text = rf"\\+(?:x{_any_case(f'{code:02x}')}|u{_any_case(f'{code:04x}')})"
-    return f"(?:{re.escape(char)}|{in_url}|{in_text}|&#(?:0*{code}|[xX]0*{_any_case(f'{code:x}')});)"
-
-
-def _any_case(digits: str) -> str:
-    """Return the pattern of hexadecimal digits in both cases."""
-    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
-
-
-def is_secret(name: str) -> bool:
-    """Return whether the value of an environment variable is a secret, by its name."""
-    return _SECRET_NAME.search(name.upper()) is not None
-
-
-@lru_cache(maxsize=4)
-def _secret_names(names: tuple[str, ...]) -> list[str]:
-    return list(filter(is_secret, names))
-
-
-def without_folders(text: str) -> str:
-    """Return the text with absolute paths cut to the names of their files or folders, for what is shared."""
-    return _PATH.sub(r"\1", text)
-
-
-def one_line(value: object) -> str:
-    """Return a value as one line of text, with control characters as escapes, or "" for None."""
-    return (
-        ""
-        if value is None
-        else visible(" ".join(re.split(r"[\t\n\v\f\r\x85\u2028\u2029]+", str(value))))
-    )
-
-
-def _shown(value: object) -> str:
-    return redacted(one_line(value))
-
-
-def csv_text(value: Any) -> Any:
-    """Return a cell of a CSV file.
-
-    Text that a spreadsheet would run as a formula gets an apostrophe.
-    """
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    # Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII ones.
-    plain = unicodedata.normalize("NFKC", text)
-    first = next((char for char in plain if char.isprintable() and char != " "), "")
-    formula = first in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
-    return f"'{text}" if formula else text
-
-
-def markdown_text(value: object) -> str:
-    """Return a value as Markdown that shows the same characters, without HTML, links or new cells."""
-    return _MARKDOWN.sub(r"\\\g<0>", escape(one_line(value), quote=False))
-
-
-def html_text(value: object) -> str:
-    """Return a value as HTML that shows the same characters."""
-    return escape(one_line(value))
-
-
-def flattened(
-    value: Mapping[str, Any], between: str = ".", before: str = ""
-) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of each value that is not a dict.
-
-    In a nested dict, the name is such as "acc.loose".
-    """
-    for name, part in value.items():
-        if isinstance(part, dict):
-            yield from flattened(part, between, f"{before}{name}{between}")
-        else:
-            yield f"{before}{name}", part
+    """Return the bounds of an interval, such as "0.2500 to 0.7500", or "not enough data"."""
+    if low is None or high is None:
+        return NO_BOUNDS
+    return f"{low:{form}} to {high:{form}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
+    """A table that can be printed, shown in a notebook, and written as CSV, Markdown or LaTeX.
 
     Attributes:
         title: what the table shows.
@@ -244,24 +57,56 @@ class Table:
 
         return pd.DataFrame(self.rows, columns=self.columns)
 
-    def formatted(self, format: str) -> str:
-        """Return the table as "csv", "markdown" or "latex", everything escaped.
+    def without(self, column: str) -> Table:
+        """Return the table without a column."""
+        position = self.columns.index(column)
+        columns, *rows = [list(cells) for cells in (self.columns, *self.rows)]
+        for cells in (columns, *rows):
+            del cells[position]
+        return replace(self, columns=columns, rows=rows)
 
-        Numbers are never rounded.
-        """
+    def formatted(self, format: str) -> str:
+        """Return the table as "csv", "markdown" or "latex", escaped and not rounded."""
         if format == "csv":
             text = io.StringIO()
-            rows = [[csv_text(cell) for cell in row] for row in [self.columns, *self.rows]]
-            csv.writer(text, lineterminator="\n").writerows(rows)
+            writer = csv.writer(text, lineterminator="\n")
+            for row in (self.columns, *self.rows):
+                writer.writerow(map(csv_text, row))
             return text.getvalue()
-        # tabulate escapes LaTeX in cells
-        escaped: Callable[[object], str] = one_line
-        title, note, between = "% {}", "% {}", "\n"
-        if format == "markdown":
-            escaped, title, note, between = markdown_text, "**{}**", "{}", "\n\n"
-        body = self._tabulated(FORMATS[format], escaped)
-        notes = [note.format(escaped(text)) for text in self.notes]
-        return between.join([title.format(escaped(self.title)), body, *notes]) + "\n"
+        if format == "latex":
+            # Title and notes are comments, because an article has its own caption.
+            title, *notes = [f"% {latex_text(text)}" for text in (self.title, *self.notes)]
+            return "\n".join([title, self.tabular(), *notes]) + "\n"
+        body = self._tabulated("github", markdown_text, self._alignment())
+        notes = list(map(markdown_text, self.notes))
+        return "\n\n".join([f"**{markdown_text(self.title)}**", body, *notes]) + "\n"
+
+    def tabular(self) -> str:
+        """Return the rows as LaTeX, for the package booktabs.
+
+        If rows have the same name, such as one row per score and pair, the name becomes a line
+        above its rows.
+        """
+        sides = [side[0] for side in self._alignment()]
+        names = [_latex_cell(row[0], sides[0]) for row in self.rows]
+        is_grouped = self._has_parts()
+        start = 1 if is_grouped else 0
+        lines = [
+            rf"\begin{{tabular}}{{{''.join(sides[start:])}}}",
+            r"\toprule",
+            " & ".join(map(latex_text, self.columns[start:])) + r" \\",
+        ]
+        if not is_grouped:
+            lines.append(r"\midrule")
+        last = None
+        for name, row in zip(names, self.rows, strict=True):
+            if is_grouped and name != last:
+                lines.append(r"\midrule")
+                lines.append(rf"\multicolumn{{{len(sides) - 1}}}{{l}}{{\emph{{{name}}}}} \\")
+                last = name
+            cells = map(_latex_cell, row[start:], sides[start:])
+            lines.append(" & ".join(cells) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
     def text(self) -> str:
         """Return the table as text, for ``print``."""
@@ -270,92 +115,76 @@ class Table:
         return "\n".join([one_line(self.title), *([body] if self.rows else []), *notes])
 
     def html(self) -> str:
-        """Return the table as HTML, for notebooks.
-
-        Everything in it is escaped.
-        """
+        """Return the table as HTML, for notebooks. Everything in it is escaped."""
         notes = "".join(f"<li>{html_text(note)}</li>" for note in self.notes)
         table = self._tabulated("html", align=self._alignment()) if self.rows else ""
-        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
+        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (
+            f"<ul>{notes}</ul>" if notes else ""
+        )
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        """Yield the table for rich, which wraps what does not fit.
+        """Yield the table for rich, as wide as the terminal allows.
 
-        If it does not fit, and rows have the same name, such as one row per score and group, the name
-        becomes a line above its rows.
+        If it does not fit, and rows have the same name, such as one row per score and group, the
+        name becomes a line above its rows. If it still does not fit, texts are wrapped between
+        words, and the columns that do not fit then follow in a further part.
         """
-        from rich.cells import cell_len
         from rich.text import Text
 
-        rows = [
-            [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row] for row in self.rows
-        ]
+        rows = [list(map(_terminal_text, row)) for row in self.rows]
         columns = list(map(_shown, self.columns))
-        widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
         sides = self._alignment()
+        width = options.max_width
         yield Text(_shown(self.title), style="bold")
-        rest = sum(widths[1:]) + BETWEEN_COLUMNS * (len(widths) - 1)
-        is_wide = widths[0] + rest > options.max_width
-        if is_wide and len({row[0] for row in rows}) < len(rows):
-            fits = rest <= options.max_width
-            for name, own in groupby(rows, key=lambda row: row[0]):
-                yield Text(name, style="bold")
-                unnamed = [row[1:] for row in own]
-                yield _grid(columns[1:], unnamed, ["left", *sides[2:]], widths[1:] if fits else None)
-        elif rows:
-            if is_wide:
-                rows = [[_broken(row[0], options.max_width - rest), *row[1:]] for row in rows]
+        if not rows:
+            pass
+        elif _width(_widths(columns, rows)) <= width:
             yield _grid(columns, rows, sides)
-        yield from (Text(f"  {_shown(note)}", style="dim") for note in self.notes)
+        elif self._has_parts():
+            # The parts of all names have the same columns and widths.
+            sides = ["left", *sides[2:]]
+            blocks = _blocks(columns[1:], [row[1:] for row in rows], sides, width)
+            for name, members in groupby(rows, key=lambda row: row[0]):
+                yield Text(name, style="bold")
+                own_rows = [row[1:] for row in members]
+                for block in blocks:
+                    yield block.grid(own_rows)
+        else:
+            blocks = _blocks(columns, rows, sides, width)
+            for number, block in enumerate(blocks):
+                if number:
+                    yield Text("")
+                yield block.grid(rows)
+        for note in self.notes:
+            yield Text(f"  {_shown(note)}", style="dim")
+
+    def _has_parts(self) -> bool:
+        """Return whether rows that follow each other have one name, such as a score's by system."""
+        names = [row[0] for row in self.rows]
+        parts = [name for name, _ in groupby(names)]
+        is_repeated = len(set(parts)) == len(parts) < len(names)
+        return is_repeated and not _are_numbers(names)
 
     def _tabulated(
-        self, format: str, shown: Callable[[object], str] = one_line, align: Sequence[str] | None = None
+        self,
+        format: str,
+        shown: Callable[[object], str] = one_line,
+        align: Sequence[str] | None = None,
     ) -> str:
         """Return the rows in a format of tabulate, which escapes them in HTML."""
         from tabulate import tabulate
 
-        rows = [[shown(cell) for cell in row] for row in self.rows]
+        rows = [list(map(shown, row)) for row in self.rows]
         columns = list(map(shown, self.columns))
+        # With numparse, tabulate would round numbers and drop zeros at their end.
         return str(tabulate(rows, columns, tablefmt=format, disable_numparse=True, colalign=align))
 
     def _alignment(self) -> list[str]:
         """Return the side of each column: numbers, except in the first column, are on the right."""
         sides = []
         for _, *column in zip(self.columns, *self.rows, strict=True):
-            starts = [str(cell)[:1] for cell in column if cell is not None]
-            sides.append("right" if all(start in NUMBER_STARTS for start in starts) else "left")
+            sides.append("right" if _are_numbers(column) else "left")
         return ["left", *sides[1:]]
-
-
-def _grid(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    sides: Sequence[str],
-    widths: Sequence[int] | None = None,
-) -> Any:
-    """Return a table of rich. With the widths of its columns, it is aligned to those above it."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    grid: Any = RichTable(
-        box=None, pad_edge=False, padding=(0, BETWEEN_COLUMNS, 0, 0), header_style="dim"
-    )
-    least_widths: Sequence[int | None] = widths or [None] * len(columns)
-    for name, side, width in zip(columns, sides, least_widths, strict=True):
-        grid.add_column(Text(name), justify=side, overflow="fold", min_width=width)
-    for row in rows:
-        grid.add_row(*map(Text, row))
-    return grid
-
-
-def _broken(name: str, width: int) -> str:
-    """Return a name such as "a.b.c", with line breaks after dots where it is longer than the width."""
-    lines = [""]
-    for part in re.findall(r"[^.]*\.|[^.]+", name):
-        if lines[-1] and len(lines[-1] + part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
 
 
 class Displayed:
@@ -375,6 +204,10 @@ class Displayed:
         """Return the first table as a pandas DataFrame."""
         return self.tables()[0].to_pandas()
 
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX (booktabs)."""
+        return "\n".join(table.formatted("latex") for table in self.tables())
+
     def __repr__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables())
 
@@ -383,3 +216,183 @@ class Displayed:
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         yield from self.tables()
+
+
+def _are_numbers(cells: Sequence[object]) -> bool:
+    """Return whether all cells begin as numbers do, or are empty, or say why there is no number."""
+    texts = [str(cell) for cell in cells if cell is not None]
+    return all(text[:1] in NUMBER_STARTS for text in texts if text not in NO_NUMBERS)
+
+
+def _latex_cell(value: object, side: str) -> str:
+    """Return a cell as LaTeX. Negative numbers have a minus sign."""
+    text = latex_text(value)
+    return _HYPHEN_OF_NUMBER.sub("$-$", text) if side == "r" else text
+
+
+def _shown(value: object) -> str:
+    return redacted(one_line(value))
+
+
+def _terminal_text(cell: object) -> str:
+    """Return a cell for a terminal. Counts have a comma between thousands."""
+    # type(): True is an int, too, for isinstance.
+    return f"{cell:,}" if type(cell) is int else _shown(cell)
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of each column without a line break."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+
+
+def _width(widths: Sequence[int]) -> int:
+    return sum(widths) + SPACES_BETWEEN_COLUMNS * (len(widths) - 1)
+
+
+def _least_widths(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    sides: Sequence[str],
+    names: Sequence[int],
+    width: int,
+) -> list[int]:
+    """Return the least width of each column: of its longest word, or half of the table's width.
+
+    Numbers with their intervals are one word, and never broken. The columns of the rows' names are
+    broken only if the widest other column does not fit beside them.
+    """
+    from rich.cells import cell_len
+
+    half = width // 2
+    least = []
+    for place, (head, side, *cells) in enumerate(zip(columns, sides, *rows, strict=True)):
+        words = head.split()
+        numbers = cells if side == "right" else []
+        if side == "left":
+            for cell in cells:
+                words += _with_spaces(cell).split()
+        longest = max(map(cell_len, words), default=0)
+        if place not in names:
+            longest = min(longest, half)
+        least.append(max(longest, *map(cell_len, numbers), 0))
+    others = [least[place] for place in range(len(least)) if place not in names]
+    if others and _width([*(least[place] for place in names), max(others)]) > width:
+        room = width - _width([*(least[place] for place in names[:-1]), 0, max(others)])
+        # In a very narrow terminal, numbers are broken as well.
+        least[names[-1]] = min(least[names[-1]], half, room if room >= SHORTEST_NAME else half)
+    return least
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Columns of a table that fit beside each other: their positions, names, sides and widths."""
+
+    places: Sequence[int]
+    columns: Sequence[str]
+    sides: Sequence[str]
+    widths: Sequence[int]
+
+    def grid(self, rows: Sequence[Sequence[str]]) -> Any:
+        """Return the block's columns of some rows as a table of rich."""
+        own_rows = []
+        for row in rows:
+            cells = []
+            for place, width in zip(self.places, self.widths, strict=True):
+                cells.append(_broken_words(row[place], width))
+            own_rows.append(cells)
+        columns = list(map(_broken_words, self.columns, self.widths))
+        return _grid(columns, own_rows, self.sides, self.widths)
+
+
+def _blocks(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int
+) -> list[_Block]:
+    """Return the columns as blocks that fit in a width. Each block has the names of the rows.
+
+    They are in the first column, or if it has numbers, such as ranks, in the first two. A column is
+    at least as wide as its longest word. In a block, columns of texts share the rest.
+    """
+    names = [0]
+    if len(columns) > 1 and _are_numbers([row[0] for row in rows]):
+        names = [0, 1]
+    natural = _widths(columns, rows)
+    least = _least_widths(columns, rows, sides, names, width)
+    blocks: list[list[int]] = [names]
+    for place in range(len(names), len(columns)):
+        members = [*blocks[-1], place]
+        if _width([least[position] for position in members]) <= width:
+            blocks[-1] = members
+        else:
+            blocks.append([*names, place])
+    return [_block(places, columns, sides, natural, least, width) for places in blocks]
+
+
+def _block(
+    places: Sequence[int],
+    columns: Sequence[str],
+    sides: Sequence[str],
+    natural: Sequence[int],
+    least: Sequence[int],
+    width: int,
+) -> _Block:
+    """Return a block of columns. Spare width goes to the one with the most lines."""
+    widths = [least[place] for place in places]
+    for _ in range(width - _width(widths)):
+        # A column without a name and without texts has no width.
+        lines = [natural[place] / max(own, 1) for place, own in zip(places, widths, strict=True)]
+        if max(lines) <= 1:
+            # Every cell fits on one line.
+            break
+        widths[lines.index(max(lines))] += 1
+    own_columns = [columns[place] for place in places]
+    own_sides = [sides[place] for place in places]
+    return _Block(places, own_columns, own_sides, widths)
+
+
+def _grid(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    sides: Sequence[str],
+    widths: Sequence[int] | None = None,
+) -> Any:
+    """Return a table of rich. With the widths of its columns, it is aligned to those above it."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid: Any = RichTable(
+        box=None, pad_edge=False, padding=(0, SPACES_BETWEEN_COLUMNS, 0, 0), header_style="dim"
+    )
+    all_widths: Sequence[int | None] = widths or [None] * len(columns)
+    for name, side, width in zip(columns, sides, all_widths, strict=True):
+        grid.add_column(Text(name), justify=side, overflow="fold", width=width)
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _with_spaces(name: str) -> str:
+    """Return a name such as "a.b.c" with spaces where a line may end."""
+    return _DOT_OF_NAME.sub(". ", name)
+
+
+def _broken_words(text: str, width: int) -> str:
+    """Break the words of a text that are wider. rich wraps between words only."""
+    return " ".join(_broken(word, width) for word in text.split(" "))
+
+
+def _broken(name: str, width: int) -> str:
+    """Return a name such as "a.b.c", with line breaks after dots where it is longer than the width.
+
+    Lines also end after hyphens, underscores and slashes if a part between two dots is longer.
+    """
+    parts = _DOT_OF_NAME.sub(".\n", name).split("\n")
+    if any(len(part) > width for part in parts):
+        parts = _PART_OF_NAME.sub("\n", "\n".join(parts)).split("\n")
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)

@@ -21,23 +21,27 @@ from httpx2._utils import get_environment_proxies
 from qabench.io.addresses import addresses_of, origin
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits, decoded
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 
+# A host that does not accept a connection by then is down, or behind a firewall.
 CONNECT_SECONDS = 10.0
 MAX_REDIRECTS = 5
-PIECE = 1 << 16  # bytes that are sent before the deadline is checked again
+# The deadline is checked each time this number of bytes was sent.
+BYTES_PER_WRITE = 1 << 16
 _EXCHANGE = "qabench exchange"
 
 
 def limited_client(limits: Limits, **options: Any) -> httpx2.Client:
     """Return a client with limits, which uses the proxies of the environment."""
-    proxies = get_environment_proxies().items()
-    mounts = {pattern: Transport(limits, proxy) if proxy else None for pattern, proxy in proxies}
+    mounts: dict[str, Transport | None] = {}
+    for pattern, proxy in get_environment_proxies().items():
+        mounts[pattern] = Transport(limits, proxy) if proxy else None
     return httpx2.Client(
         transport=Transport(limits),
         mounts=mounts,
         follow_redirects=limits.redirects != "none",
-        max_redirects=MAX_REDIRECTS + 1,  # the transport counts them, and says so
+        # The transport counts them, and raises its own error before this limit.
+        max_redirects=MAX_REDIRECTS + 1,
         timeout=None,
         **options,
     )
@@ -49,7 +53,8 @@ class Transport(httpx2.HTTPTransport):
     def __init__(self, limits: Limits, proxy: str | None = None) -> None:
         super().__init__(proxy=proxy, limits=httpx2.Limits())
         self.limits = limits
-        # httpx2 has no option for the backend. A proxy has any address: it is the user's.
+        # httpx2 has no option for the backend. The address of a proxy is not checked, because the
+        # user has chosen it.
         checked = not proxy and limits.addresses != "any"
         backend: Any = _Backend(self._pool._network_backend, checked)
         self._pool._network_backend = backend
@@ -58,7 +63,7 @@ class Transport(httpx2.HTTPTransport):
         url, limits = request.url, self.limits
         here = origin(str(url))
         _, host, port = here
-        # a request and its redirects share their extensions
+        # A request and its redirects share their extensions.
         deadline = request.extensions.setdefault(_EXCHANGE, _Deadline(limits, here))
         upgraded = deadline.first == ("http", host, 80) and here == ("https", host, 443)
         if limits.redirects == "same host" and here != deadline.first and not upgraded:
@@ -67,7 +72,8 @@ class Transport(httpx2.HTTPTransport):
         if not host or port is None or (url.userinfo and limits.addresses != "any"):
             raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
         if limits.addresses != "any":
-            # Also if a proxy connects to the host. Direct connections go to the checked addresses.
+            # The address is checked even if a proxy connects to the host. Direct connections go to
+            # the checked addresses.
             deadline.addresses = addresses_of(host, port, private=limits.addresses == "private")
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write"), deadline)
         response = super().handle_request(request)
@@ -80,22 +86,25 @@ class _Deadline:
 
     def __init__(self, limits: Limits, first: tuple[str, str | None, int | None]) -> None:
         self.limits, self.first, self.begin = limits, first, time.monotonic()
-        self.urls: list[str] = []  # that were requested in this exchange
-        self.addresses: list[str] = []  # of the host, checked
+        self.requested_urls: list[str] = []
+        # The checked addresses of the host.
+        self.addresses: list[str] = []
         self.end = self.begin + limits.seconds
 
     def redirect(self, url: str) -> None:
-        """Note the next URL of the exchange. Raises HttpError, which is final, if it must not be requested.
+        """Note the next URL of the exchange, or raise HttpError if it must not be requested.
 
-        Clients would repeat a request that ends with httpx2's own error for too many redirects.
+        This error is final. Clients would repeat a request that ends with httpx2's own error for
+        too many redirects.
         """
-        if url in self.urls:
+        urls = self.requested_urls
+        if url in urls:
             raise HttpError("redirect loop", url)
-        if len(self.urls) > MAX_REDIRECTS:
+        if len(urls) > MAX_REDIRECTS:
             raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}")
-        if self.urls and self.urls[-1].startswith("https:") and not url.startswith("https:"):
+        if urls and urls[-1].startswith("https:") and not url.startswith("https:"):
             raise HttpError("redirect from https to http", f"{url}, which is not allowed")
-        self.urls.append(url)
+        urls.append(url)
 
     def left(self) -> float:
         """Return the seconds for the next step, or raise ReadTimeout."""
@@ -110,27 +119,26 @@ class _Deadline:
         return httpcore2.ReadTimeout(f"no complete answer within {seconds:.1f} seconds")
 
 
-def make_safe(response: Any, most: int) -> None:
-    """Make a response of httpx2 or httpx raise HttpError when more bytes of its body than ``most`` are read.
+def make_safe(response: Any, max_bytes: int) -> None:
+    """Limit the body of a response of httpx2 or httpx, and ignore its cookies and bad encodings.
 
-    Clients would repeat a request that ends with an error of httpx2.
-
-    Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises
-    is read as UTF-8.
+    Reading more bytes raises HttpError, because clients would repeat a request that ends with an
+    error of httpx2. Cookies are neither kept nor sent. Text in an encoding that takes quadratic
+    time or raises errors is read as UTF-8.
     """
     headers = response.headers
     headers.pop("set-cookie", None)
     if decoded(b" ", response.charset_encoding) is None:
-        kind = headers.get("content-type", "").partition(";")[0]
-        headers["content-type"] = "" if "=" in kind else kind  # "charset=idna" alone
-    error = HttpError("too large", f"more than {most:,} bytes")
-    for name, counted in (
-        ("iter_raw", _counted),
-        ("iter_bytes", _counted),
-        ("aiter_raw", _acounted),
-        ("aiter_bytes", _acounted),
-    ):
-        setattr(response, name, functools.partial(counted, getattr(response, name), most, error))
+        kind, _, _ = headers.get("content-type", "").partition(";")
+        # A header may consist of "charset=idna" alone.
+        headers["content-type"] = "" if "=" in kind else kind
+    error = HttpError("too large", f"more than {max_bytes:,} bytes")
+    for name in ("iter_raw", "iter_bytes"):
+        limited = functools.partial(_counted, getattr(response, name), max_bytes, error)
+        setattr(response, name, limited)
+    for name in ("aiter_raw", "aiter_bytes"):
+        alimited = functools.partial(_acounted, getattr(response, name), max_bytes, error)
+        setattr(response, name, alimited)
 
 
 def _counted(
@@ -165,22 +173,21 @@ class _Backend:
 
     def connect_tcp(self, host: str, port: int, timeout: Any, **options: Any) -> _Stream:
         failure: Exception | None = None
-        for address in timeout.addresses if self._checked else [host]:
+        addresses = timeout.addresses if self._checked else [host]
+        for address in addresses:
             seconds = min(CONNECT_SECONDS, timeout.left())
             try:
                 return _Stream(self._backend.connect_tcp(address, port, seconds, **options))
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
-            except UnicodeError as error:  # a host name that cannot be encoded
+            except UnicodeError as error:
+                # The host name cannot be encoded.
                 failure = httpcore2.ConnectError(str(error))
         raise failure or httpcore2.ConnectError(f"{host} has no address")
 
 
 class _Stream:
-    """A connection whose every step ends at the deadline of the request.
-
-    ``timeout`` is a ``_Deadline``.
-    """
+    """A connection whose every step ends at the deadline of the request (a ``_Deadline``)."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -196,8 +203,8 @@ class _Stream:
         return data
 
     def write(self, buffer: bytes, timeout: Any) -> None:
-        for start in range(0, len(buffer), PIECE):
-            piece = buffer[start : start + PIECE]
+        for start in range(0, len(buffer), BYTES_PER_WRITE):
+            piece = buffer[start : start + BYTES_PER_WRITE]
             self._stream.write(piece, timeout.left())
             timeout.end += len(piece) / timeout.limits.sent_per_second
 
@@ -212,4 +219,5 @@ def _redacted(record: logging.LogRecord) -> bool:
     return True
 
 
-logging.getLogger("httpx2").addFilter(_redacted)  # it logs addresses, whose parameters can be keys
+# httpx2 logs URLs, whose parameters can be keys.
+logging.getLogger("httpx2").addFilter(_redacted)

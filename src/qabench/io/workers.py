@@ -17,12 +17,10 @@ Out = TypeVar("Out")
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use.
-
-    macOS and Windows do not restrict processes.
-    """
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
+    # macOS and Windows do not restrict processes.
     return os.cpu_count() or 1
 
 
@@ -31,11 +29,16 @@ def most_workers() -> int:
     return processors() if _can_fork() else 1
 
 
-def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers: int) -> Iterator[Out]:
-    """Yield ``function(item)`` for each item as soon as it is there, in order, computed in forked processes.
+def iterate_parallel(
+    function: Callable[[In], Out], items: Sequence[In], workers: int
+) -> Iterator[Out]:
+    """Yield ``function(item)`` for each item in order, computed in forked processes.
 
-    The processes inherit the function, so it need not be picklable. With one worker, or if forking
-    is not safe, all is computed in this process. Raises BrokenProcessPool if a process was killed.
+    Each result is yielded as soon as possible. The processes inherit the function, so it need not
+    be picklable. With one worker, or if forking is not safe, all is computed in this process.
+
+    Raises:
+        BrokenProcessPool: a process was killed.
     """
     if min(workers, len(items)) <= 1 or not _can_fork():
         yield from map(function, items)
@@ -46,7 +49,9 @@ def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers
         warnings.simplefilter("ignore", DeprecationWarning)
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(function,)) as executor:
+        with ProcessPoolExecutor(
+            workers, context, initializer=_adopt, initargs=(function,)
+        ) as executor:
             yield from executor.map(_run, items)
 
 
@@ -76,10 +81,7 @@ def _adopt(function: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is killed.
-
-    The executor's workers would wait for tasks forever.
-    """
+    """End this process when its parent is killed. Else a worker would wait for tasks forever."""
     if parent := multiprocessing.parent_process():
         parent.join()
     os._exit(1)
@@ -99,19 +101,16 @@ def run_job(future: Future[Any], job: Callable[[], Any]) -> None:
 
 
 def run_sync(work: Coroutine[Any, Any, Out]) -> Out:
-    """Return the result of ``work``, also in a notebook's event loop.
-
-    Ctrl-C cancels it and waits for its cleanup.
-    """
+    """Return the result of ``work``, even inside a notebook's event loop. Ctrl-C cancels it."""
     import asyncio
 
-    running = True
+    is_running = True
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        # run outside of this block, or this error would be the context of all others
-        running = False
-    if not running:
+        # The work does not run in this block, or all its errors would have this one as context.
+        is_running = False
+    if not is_running:
         return asyncio.run(work)
     # An event loop cannot run inside another one in the same thread.
     with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1) as thread:
@@ -127,16 +126,13 @@ Load = Callable[[], Callable[[In], Out]]
 
 
 class Workers(Protocol):
-    """Processes on one or several machines (see ``qabench.scale.Cluster``)."""
+    """Processes on one or several machines (see ``qabench.cluster.Cluster``)."""
 
     workers: int
     num_gpus: float
 
     def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool) -> Iterator[Out]:
-        """As ``map_loaded``.
-
-        Everything is picklable.
-        """
+        """As ``map_loaded``. Everything is picklable."""
 
 
 _in_use: Workers | None = None

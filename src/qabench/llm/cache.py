@@ -10,7 +10,7 @@ import pickle
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -32,10 +32,7 @@ CREATE TABLE IF NOT EXISTS {TABLE} (
 
 
 class ReplyCache(EntryFile):
-    """Replies by ``ChatRequest.key``.
-
-    Only the owner of the file can read it. See ``EntryFile``.
-    """
+    """Replies by ``ChatRequest.key``, in a file that only its owner can read (``EntryFile``)."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(
@@ -53,24 +50,30 @@ class ReplyCache(EntryFile):
         return self.attempt(lambda connection: self._find(connection, keys))
 
     def store(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-        """Store a reply, and return the stored one: the first one that is not empty if there are several."""
+        """Store a reply, and return the stored one: of several, the first that is not empty."""
         return self.attempt(lambda connection: self._store(connection, key, request, reply))
 
     def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:
         query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key = ?"
-        rows = (row for key in keys for row in connection.execute(query, (key,)))
-        return {
-            row[0]: Reply(**json.loads(row[1].decode("ascii"))) for row in rows if self.is_whole(*row)
-        }
+        replies = {}
+        for key in keys:
+            for stored_key, reply, checksum in connection.execute(query, (key,)):
+                if self.is_whole(stored_key, reply, checksum):
+                    replies[stored_key] = Reply(**json.loads(reply.decode("ascii")))
+        return replies
 
     def _store(
         self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply
     ) -> Reply:
-        text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
-        with connection:  # commits, or rolls back after an error
+        # JSON in ASCII can store lone surrogates, which a reply may contain.
+        text = json.dumps(asdict(reply))
+        with connection:
+            # This commits, or rolls back after an error.
             connection.execute("BEGIN IMMEDIATE")
             first = self._find(connection, [key]).get(key)
-            if first is None or (first.is_empty and not reply.is_empty):  # or it is damaged
+            if first is None or (first.is_empty and not reply.is_empty):
+                # An empty reply gives way to one with text. A damaged one cannot be read, and gives
+                # way as well.
                 first = None
                 entry = (
                     key,
@@ -80,14 +83,17 @@ class ReplyCache(EntryFile):
                     request.namespace,
                     time.time(),
                 )
-                connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry)
+                connection.execute(
+                    f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry
+                )
         return first or reply
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None and self.usable:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
-            with suppress(OSError):  # a file of an older version, or of another user
+            with suppress(OSError):
+                # A file of an older version or of another user may not be changed.
                 self.path.chmod(0o600)
         return super()._opened()
 
@@ -107,20 +113,57 @@ def replies_path() -> Path:
 
 
 def stored_replies() -> list[StoredReplies]:
-    """Return all stored replies by model, of judges, then of runs, or [] if there are none that can be read."""
+    """Return all readable stored replies by model, those of judges first."""
     query = f"SELECT model, count(*), sum(length(reply)) FROM {TABLE} GROUP BY model"
     try:
         with closing(sqlite3.connect(f"{replies_path().as_uri()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(f"{query} ORDER BY model").fetchall()
-    except sqlite3.Error:  # missing, damaged, or of an older version
+    except sqlite3.Error:
+        # The table is missing, damaged, or of an older version.
         rows = []
     for model, files in _run_replies():
         rows.append((model, len(files), sum(file.stat().st_size for file in files)))
     return [StoredReplies(*row) for row in rows]
 
 
-def clear(model: str | None = None, *, empty: bool = False, older_than: float | None = None) -> int:
-    """Delete replies of judges and runs, and return their number.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Replies that are to be deleted: keys of judges' replies, files of runs, and both by model.
+
+    Attributes:
+        keys: the keys of judges' replies.
+        files: the files of replies in runs.
+        models: the number and size of both, by model.
+        tokens: the prompt and reply tokens of the judges' replies, as the servers counted them.
+            Those of runs are not known without reading each file.
+    """
+
+    keys: list[bytes]
+    files: list[Path]
+    models: list[StoredReplies]
+    tokens: tuple[int, int] = (0, 0)
+
+    def delete(self) -> int:
+        """Delete the replies, and return their number."""
+        path = replies_path()
+        with _deleting():
+            if self.keys:
+                with closing(sqlite3.connect(path)) as connection:
+                    connection.executemany(
+                        f"DELETE FROM {TABLE} WHERE key = ?", [(key,) for key in self.keys]
+                    )
+                    connection.commit()
+                    # Deleting rows alone does not make the file smaller.
+                    connection.execute("VACUUM")
+            for file in self.files:
+                file.unlink(missing_ok=True)
+        return len(self.keys) + len(self.files)
+
+
+def select(
+    model: str | None = None, *, empty: bool = False, older_than: float | None = None
+) -> Selection:
+    """Return the stored replies of judges and runs that a call of ``Selection.delete`` deletes.
 
     Args:
         model: only those of this model, as ``stored_replies`` names it.
@@ -134,53 +177,73 @@ def clear(model: str | None = None, *, empty: bool = False, older_than: float | 
     if model is not None and model not in models:
         raise unknown_name("no replies are stored of the model", model, list(dict.fromkeys(models)))
     before = time.time() - (older_than or 0) * SECONDS_PER_DAY
-    path, count = replies_path(), 0
-    try:
-        if path.is_file():
-            with closing(sqlite3.connect(path)) as connection:
-                rows = connection.execute(
-                    f"SELECT key, reply FROM {TABLE} WHERE (? IS NULL OR model = ?) AND made <= ?",
-                    (model, model, before),
-                ).fetchall()
-                keys = [(key,) for key, reply in rows if not empty or _is_empty(reply)]
-                connection.executemany(f"DELETE FROM {TABLE} WHERE key = ?", keys)
-                count = len(keys)
-                connection.commit()
-                connection.execute("VACUUM")  # else the file keeps its size
-        for name, files in _run_replies():
-            for file in files:
+    keys: list[bytes] = []
+    files: list[Path] = []
+    sizes: dict[str, list[int]] = {}
+    prompt_tokens = completion_tokens = 0
+    with _deleting():
+        for key, name, text in _judge_replies(model, before):
+            reply = _reply_of(text)
+            if empty and not (reply and reply.is_empty):
+                continue
+            keys.append(key)
+            sizes.setdefault(name, []).append(len(text))
+            if reply and isinstance(reply.prompt_tokens, int):
+                prompt_tokens += reply.prompt_tokens
+            if reply and isinstance(reply.completion_tokens, int):
+                completion_tokens += reply.completion_tokens
+        for name, paths in _run_replies():
+            for file in paths:
                 if model not in (None, name) or file.stat().st_mtime > before:
                     continue
-                if empty and not _is_empty_reply_of_run(file):
-                    continue
-                file.unlink()
-                count += 1
-    except (sqlite3.Error, OSError) as error:
-        raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error
-    return count
+                if not empty or _is_empty_reply_of_run(file):
+                    files.append(file)
+                    sizes.setdefault(name, []).append(file.stat().st_size)
+    selected = [StoredReplies(name, len(each), sum(each)) for name, each in sizes.items()]
+    return Selection(keys, files, selected, (prompt_tokens, completion_tokens))
 
 
-def _is_empty(reply: str | bytes) -> bool:
-    """Tell whether a stored reply is empty. One that cannot be read is not."""
+@contextmanager
+def _deleting() -> Iterator[None]:
     try:
-        return Reply(**json.loads(reply)).is_empty
+        yield
+    except (sqlite3.Error, OSError) as error:
+        path = replies_path()
+        raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error
+
+
+def _judge_replies(model: str | None, before: float) -> list[tuple[bytes, str, str]]:
+    """Return key, model and text of the replies of judges that were made before a time."""
+    path = replies_path()
+    if not path.is_file():
+        return []
+    query = f"SELECT key, model, reply FROM {TABLE} WHERE (? IS NULL OR model = ?) AND made <= ?"
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query, (model, model, before)).fetchall()
+
+
+def _reply_of(text: str) -> Reply | None:
+    """Return a stored reply, or None if it cannot be read."""
+    try:
+        return Reply(**json.loads(text))
     except (ValueError, TypeError):
-        return False
+        return None
 
 
 def _is_empty_reply_of_run(file: Path) -> bool:
-    """Tell whether a file of Inspect's cache has an empty reply. One that cannot be read has not."""
+    """Tell whether a file of Inspect's cache has an empty reply. False for an unreadable one."""
     try:
         with file.open("rb") as stream:
             output = pickle.load(stream)[1]
         refused = output.stop_reason == "content_filter" or output.message.tool_calls
         return not output.completion.strip() and not refused
-    except Exception:  # whatever a damaged pickle causes
+    except Exception:
+        # A damaged pickle can raise anything.
         return False
 
 
 def _run_replies() -> Iterator[tuple[str, list[Path]]]:
-    """Yield the models of runs with the files in Inspect's cache: a folder for each model, a file for each reply."""
+    """Yield the models of runs with the files of Inspect's cache, one for each reply."""
     root = run_replies_dir() / "generate"
     for folder in sorted(path for path in root.rglob("*") if path.is_dir()):
         if files := [path for path in folder.iterdir() if path.is_file()]:

@@ -1,6 +1,6 @@
-"""Concurrent, cached chat client with retries.
+"""Concurrent chat client with retries and a cache of replies.
 
-A file lock keeps processes from paying twice.
+A file lock lets only one process at a time call a model, so that no reply is paid for twice.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing.pool import ThreadPool
@@ -22,65 +22,39 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from qabench.data.rows import Json, without_none
-from qabench.errors import InputError, unknown_name
+from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import HttpClient, Retry
-from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error, text_of
+from qabench.io.http_error import FATAL, HttpError, reason_of, status_error, text_of
 from qabench.io.limits import Limits
-from qabench.io.tables import quoted
+from qabench.io.redaction import write_line
 from qabench.llm.cache import ReplyCache
-from qabench.llm.endpoint import Endpoint, resolve_endpoint
+from qabench.llm.caller import Caller, Prices
 from qabench.llm.exchange import MAX_REPLY_BYTES, ChatOutcome, ChatRequest, Reply, read_reply
+from qabench.llm.token_estimates import prompt_tokens, reply_tokens
 
+# How often a process checks whether another one, which calls the same model, has finished.
 SECONDS_BETWEEN_LOOKS = 0.2
 LOOKS_BEFORE_WARNING = 6
-NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
-FIRST_WAIT = 0.5  # seconds before the first retry
-MAX_WAIT = 120.0  # seconds that a server can ask for
-LEAST = {"concurrency": 1, "retries": 0, "timeout": 0.001, "max_calls": 0}
-RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
-# Wrong key, no credit, or unknown model: every further call would fail in the same way.
-FATAL = {401, 402, 404}
-REQUESTS_OWN_FAULT = {400, 413, 422}  # such as a prompt that is too long: others may succeed
+# OpenAI sends this code with a status 429 for which waiting does not help.
+NO_CREDIT = "insufficient_quota"
+# Seconds before the first retry.
+FIRST_WAIT = 0.5
+# A request fails at once if the server asks for a longer wait, in seconds.
+MAX_WAIT = 120.0
+# The client sets these, so they are not allowed as parameters.
+RESERVED = {"model", "messages", "stream", "n"}
+# Status codes for a mistake in one request, such as a prompt that is too long. Others may succeed.
+REQUESTS_OWN_FAULT = {400, 413, 422}
 GIVEN_UP = "the endpoint refuses all calls ({})"
-# The errors of clients have only the text of the system's error, on Linux and macOS.
-NOBODY_THERE = re.compile(
-    "Name or service not known|nodename nor servname|Temporary failure in name resolution|"
-    "No address associated with hostname|All connection attempts failed|Connection refused|Connect call failed|"
-    "No route to host|Network is unreachable"
-)
-BYTES_PER_TOKEN = 4
-TOKENS_PER_MESSAGE = 4
-EXPECTED_REPLY_TOKENS = 300
-ESTIMATE = (
-    f"tokens are estimated: {BYTES_PER_TOKEN} bytes of UTF-8 per token of the prompt, and {EXPECTED_REPLY_TOKENS} "
-    "tokens per reply (or the limit of the request if it is lower)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices per million tokens, in any currency: of prompts (``input``) and of replies (``output``)."""
-
-    input: float
-    output: float
-
-    def __post_init__(self) -> None:
-        if not (self.input >= 0 and self.output >= 0):
-            raise InputError(
-                f"the prices per million tokens are {self.input} and {self.output}; allowed: 0 or more"
-            )
-
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return the cost of a number of tokens."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+WAITING = "qabench: waiting for the replies in flight, which are kept (Ctrl-C again: don't)"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls that a run would make, and those in the cache.
+    """The calls that a run would make, and the replies that are in the cache.
 
-    Estimated tokens and cost (None without prices).
+    Tokens and cost are estimates. Without prices, the cost is None.
     """
 
     calls: int
@@ -96,7 +70,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Usage(Plan):
-    """The calls that a run made, including ``retried`` ones, replies from the cache, tokens, and the cost."""
+    """The calls that a run made, including the ``retried`` ones, with tokens and cost.
+
+    Replies from the cache are counted separately.
+    """
 
     retried: int
 
@@ -108,58 +85,13 @@ def usage_text(usage: Plan, cached: str = "") -> str:
     return f"{usage.calls:,} calls{cached}, {tokens}{cost}"
 
 
-@dataclass(frozen=True)
-class Caller:
-    """A model at an endpoint, and the limits of calls to it.
-
-    Attributes:
-        concurrency: calls in flight.
-        retries: of a call that fails for a transient reason.
-        timeout: seconds for one call, from sending to the last byte.
-        max_calls: calls of a client, including retries.
-    """
-
-    endpoint: Endpoint
-    model: str
-    concurrency: int = 20
-    retries: int = 5
-    timeout: float = 120.0
-    max_calls: int | None = None
-    prices: Prices | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in LEAST.items():
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise InputError(f"{name} is {value}; it must be at least {least}")
-
-    def client(self, cache: ReplyCache | None = None) -> ChatClient:
-        """Return a client with these limits and a cache of replies, or None for the user's."""
-        return ChatClient(self, cache or ReplyCache())
-
-
-def caller_for(
-    model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any
-) -> Caller:
-    """Return the caller of a model at an endpoint (see ``resolve_endpoint``), with other fields.
-
-    None is the default.
-
-    Raises InputError: no model is given, a limit is unknown or out of range, or the base URL is
-    invalid.
-    """
-    names = list(Caller.__dataclass_fields__)[2:]
-    for name in limits.keys() - set(names):
-        raise unknown_name("unknown limit", name, names)
-    if not model:
-        raise InputError("no evaluator model was given: set model=...")
-    return Caller(resolve_endpoint(base_url, api_key), model, **without_none(limits))
-
-
 def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Json:
-    """Return a request's parameters: the defaults, updated with the user's, where None removes one.
+    """Return a request's parameters: the defaults, updated with the user's.
 
-    Or InputError.
+    None as a user's value removes a parameter.
+
+    Raises:
+        InputError: a parameter is reserved, or a value is not JSON data.
     """
     chosen = without_none({**defaults, **(parameters or {})})
     if reserved := RESERVED & set(chosen):
@@ -171,44 +103,14 @@ def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) ->
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The text of a reply, or the reason why it is missing.
-
-    ``cut_off`` if the reply reached the token limit.
-    """
-
-    text: str | None = None
-    reason: str | None = None
-    cut_off: bool = False
-
-    @classmethod
-    def of(cls, text: str, refusal: str | None = None, *, cut_off: bool = False) -> Answered:
-        """Return the text of a reply. A refusal (not None) and an empty reply are reasons."""
-        if refusal is not None:
-            shown = quoted(refusal or text or "content filter", 120)
-            return cls(reason=f"refused: {shown}")
-        if not text.strip():
-            return cls(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
-        return cls(text, cut_off=cut_off)
-
-
-def answered(outcome: ChatOutcome) -> Answered:
-    """Return the text of an outcome, or the reason why it is missing.
-
-    Refusals and empty replies count as missing.
-    """
-    reply = outcome.reply
-    if reply is None:
-        return Answered(reason=outcome.reason or "no reply")
-    refusal = reply.refusal or ("" if reply.finish_reason == "content_filter" else None)
-    return Answered.of(reply.text, refusal, cut_off=reply.finish_reason == "length")
-
-
 def models_of(outcomes: Sequence[ChatOutcome]) -> list[str]:
     """Return the models that the server reports, with their fingerprints."""
-    replies = [outcome.reply for outcome in outcomes if outcome.reply and outcome.reply.model]
-    return sorted({" ".join(filter(None, (reply.model, reply.fingerprint))) for reply in replies})
+    models = set()
+    for outcome in outcomes:
+        reply = outcome.reply
+        if reply and reply.model:
+            models.add(" ".join(filter(None, (reply.model, reply.fingerprint))))
+    return sorted(models)
 
 
 _guard = threading.Lock()
@@ -230,26 +132,35 @@ class ChatClient:
         limits = Limits(MAX_REPLY_BYTES, seconds, seconds)
         retry = Retry(caller.retries + 1, FIRST_WAIT, MAX_WAIT)
         self.http = HttpClient(limits, retry=retry, in_flight=caller.concurrency)
-        self.unusable = self.endpoint.why_unusable  # why no further call can succeed
-        self.reached = False  # the server has answered a call, possibly with an error
-        self.answers = False  # the server has replied, or rejected a request because of its content
-        self._counting = threading.Lock()
+        # Why no further call can succeed, or None.
+        self.unusable = self.endpoint.why_unusable
+        # Whether the server has answered a call, possibly with an error.
+        self.reached = False
+        # Whether the server has replied, or has rejected a request because of its content.
+        self.answers = False
+        # Whether Ctrl-C was pressed.
+        self.is_stopped = False
+        # The number of requests whose replies are still to come or to be stored.
+        self.in_flight = 0
+        self._counting = threading.Condition()
 
     def cached(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatOutcome]:
-        """Return the outcomes of requests whose replies are in the cache, by key.
-
-        An empty reply is not reused: the model is asked again.
-        """
+        """Return the outcomes of requests whose replies are in the cache and not empty, by key."""
         replies = self.cache.find(self._by_key(requests))
         self.cache.close()
-        return {
-            key: ChatOutcome(reply, cached=True) for key, reply in replies.items() if not reply.is_empty
-        }
+        outcomes = {}
+        for key, reply in replies.items():
+            if not reply.is_empty:
+                # After an empty reply, the model is asked again.
+                outcomes[key] = ChatOutcome(reply, cached=True)
+        return outcomes
 
     def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
         """Return the calls that ``complete`` would make, without making them.
 
-        ``prices`` replace those of the caller.
+        Args:
+            requests: the requests.
+            prices: replace those of the caller.
         """
         by_key = self._by_key(requests)
         cached = self.cached(requests)
@@ -274,13 +185,13 @@ class ChatClient:
         *,
         first_alone: bool = False,
     ) -> list[ChatOutcome]:
-        """Return one outcome per request, which all have one model, in order. Equal requests are sent once.
+        """Return one outcome per request, in order. All have one model; equal ones are sent once.
 
-        With ``first_alone``, the first call of the client is a probe: the others wait for it, and are
-        not sent if the server does not answer it.
+        With ``first_alone``, the first call of the client is a probe: the others wait for it, and
+        are not sent if the server does not answer it.
 
-        If interrupted, it does not wait for the calls in flight. Replies received so far are in the
-        cache.
+        If interrupted, no further call is sent, and the replies in flight, which are paid, are
+        awaited. A second Ctrl-C does not wait. Replies received so far are in the cache.
 
         Raises:
             MissingExtra: calls are needed and the openai package is not installed.
@@ -299,27 +210,47 @@ class ChatClient:
 
         try:
             if rest := missing():
-                session = self.endpoint.openai_client(self.http.session)
                 # The threads are daemons: an interrupted process ends without them.
                 size = min(self.caller.concurrency, len(rest))
-                with self._turn(rest[0][1].model), ThreadPool(size) as threads:
+                model = rest[0][1].model
+                with self._sending() as session, self._turn(model), ThreadPool(size) as threads:
                     work = partial(self._outcome, session)
                     rest = missing()
-                    if first_alone and rest and not self.answers:
-                        key, outcome = work(rest.pop(0))
-                        outcomes[key] = outcome
-                        if outcome.reply is None and not self.answers and not self.unusable:
-                            self.unusable = f"the endpoint does not answer ({outcome.reason})"
-                        report(len(outcomes), len(by_key))
-                    for key, outcome in threads.imap_unordered(work, rest):
-                        outcomes[key] = outcome
-                        report(len(outcomes), len(by_key))
+                    try:
+                        if first_alone and rest and not self.answers:
+                            # In a thread, so that an interrupt does not end it.
+                            key, outcome = threads.apply(work, (rest.pop(0),))
+                            outcomes[key] = outcome
+                            if outcome.reply is None and not self.answers and not self.unusable:
+                                self.unusable = f"the endpoint does not answer ({outcome.reason})"
+                            report(len(outcomes), len(by_key))
+                        for key, outcome in threads.imap_unordered(work, rest):
+                            outcomes[key] = outcome
+                            report(len(outcomes), len(by_key))
+                    except KeyboardInterrupt:
+                        self._await_replies()
+                        raise
         except BaseException:
-            self.http.close()  # ends the waits between attempts
+            # This ends the waits between attempts.
+            self.http.close()
             raise
         finally:
             self.cache.close()
         return [outcomes[request.key(self.endpoint.base_url)] for request in requests]
+
+    def _await_replies(self) -> None:
+        """Send no further call, and wait until the replies in flight are stored."""
+        with self._counting:
+            self.is_stopped = True
+            self.http.end_waits()
+            if self.in_flight:
+                write_line(WAITING, sys.stderr)
+            self._counting.wait_for(lambda: not self.in_flight)
+
+    @contextmanager
+    def _sending(self) -> Iterator[Any]:
+        """Yield what sends the calls of one ``complete``."""
+        yield self.endpoint.openai_client(self.http.session)
 
     def _by_key(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatRequest]:
         return {request.key(self.endpoint.base_url): request for request in requests}
@@ -332,7 +263,8 @@ class ChatClient:
         """Wait until no other process calls the model. All threads of a process share its turn."""
         judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
         path = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
-        lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users here
+        # One object per path counts its users in this process.
+        lock = FileLock(path, thread_local=False, is_singleton=True)
         for attempt in itertools.count(1):
             try:
                 with _guard:
@@ -342,7 +274,8 @@ class ChatClient:
                 if attempt == LOOKS_BEFORE_WARNING:
                     message = f"another process is calling {model}: waiting until it has ended, to use its replies"
                     warnings.warn(message, stacklevel=2)
-            except OSError:  # a folder that cannot be written. The cache cannot be used either
+            except OSError:
+                # The folder cannot be written, so the cache cannot be used either.
                 break
             time.sleep(SECONDS_BETWEEN_LOOKS)
         try:
@@ -352,42 +285,62 @@ class ChatClient:
                 lock.release()
 
     def _outcome(self, session: Any, item: tuple[bytes, ChatRequest]) -> tuple[bytes, ChatOutcome]:
-        """Return the key of a request and its outcome, after retries."""
+        """Return the key of a request and its outcome, after retries, with the reply in the cache."""
         key, request = item
-        try:
-            reply = self.http.retrying(lambda: self._call(session, key, request))
-        except HttpError as error:
-            return key, ChatOutcome(reason=str(error))
-        reply = self.cache.store(key, request, reply)
+        with self._counted():
+            try:
+                reply = self.http.retrying(lambda: self._call(session, key, request))
+            except HttpError as error:
+                return key, ChatOutcome(reason=str(error))
+            reply = self.cache.store(key, request, reply)
         prompts, replies = reply.prompt_tokens, reply.completion_tokens
         with self._counting:
             self.prompt_tokens += prompt_tokens(request) if prompts is None else prompts
             self.completion_tokens += reply_tokens(request) if replies is None else replies
         return key, ChatOutcome(reply)
 
-    def _call(self, session: Any, key: bytes, request: ChatRequest) -> Reply:
-        """Return the reply to one call, or raise HttpError."""
-        import openai
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a request as in flight until its reply is stored."""
+        with self._counting:
+            self.in_flight += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self.in_flight -= 1
+                self._counting.notify_all()
 
+    def _call(self, session: Any, key: bytes, request: ChatRequest) -> Reply:
+        """Count one call, and return its reply, or raise HttpError."""
         with self._counting:
             if self.unusable:
                 raise HttpError("not sent", self.unusable)
+            if self.is_stopped:
+                raise HttpError("not sent", "interrupted")
             if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
                 limit = f"the limit of {self.calls} calls (max_calls) was reached"
                 raise HttpError("not sent", limit)
             self.calls += 1
             self.called.add(key)
+        return self._ask(session, request)
+
+    def _ask(self, session: Any, request: ChatRequest) -> Reply:
+        """Return the reply of the server to one call, or raise HttpError."""
+        import openai
+
         try:
             response = session.chat.completions.with_raw_response.create(**request.body())
         except openai.APIStatusError as error:
             self.reached = True
             self.answers = self.answers or error.status_code in REQUESTS_OWN_FAULT
             raise self._rejection(error.response) from error
-        except Exception as error:  # whatever a server's answer causes in openai or httpx2
+        except Exception as error:
+            # A server's answer can cause any error in openai or httpx2.
             failure = reason_of(error)
             # An argument that openai does not know stays unknown.
             failure.transient &= isinstance(error, openai.APIConnectionError)
-            # a server that has answered before may come back
+            # A server that has answered before may come back.
             failure.unreachable = failure.unreachable and not self.reached
             if failure.unreachable:
                 self.unusable = GIVEN_UP.format(failure)
@@ -407,54 +360,3 @@ class ChatClient:
         if error.status in (401, 403) and self.endpoint.withheld:
             error.detail += f"; {self.endpoint.withheld}"
         return error
-
-
-def prompt_tokens(request: ChatRequest) -> int:
-    """Return the estimated number of tokens of a prompt.
-
-    Real tokenizers need a download and differ by model.
-    """
-    sizes = [len(text.encode("utf-8", "replace")) for _, text in request.messages]
-    return sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
-
-
-def reply_tokens(request: ChatRequest) -> int:
-    """Return the estimated number of tokens of a reply."""
-    limits = [request.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
-    return min([EXPECTED_REPLY_TOKENS, *(limit for limit in limits if isinstance(limit, int))])
-
-
-def reason_of(error: BaseException) -> HttpError:
-    """Return the failure of a call that a library made: a status with its message, or the connection's.
-
-    Its text is the same for equal failures. It is ``unreachable`` if nobody is at the address.
-    """
-    chain = list(causes(error))
-    for link in chain:
-        if isinstance(link, HttpError):  # of the transport
-            return link
-        if isinstance(status := getattr(link, "status_code", None), int):
-            message = next(filter(None, map(_body_message, chain)), "") or _message(link)
-            return HttpError(f"HTTP {status}", message, status=status)
-    url = next(filter(None, map(_url, chain)), "")
-    reason = _message(chain[-1]) or type(chain[-1]).__name__
-    if any("Timeout" in type(link).__name__ for link in chain):
-        reason = "no reply in time"
-    nobody = any(NOBODY_THERE.search(str(link)) for link in chain)
-    return HttpError(reason, url, transient=True, unreachable=nobody)
-
-
-def _body_message(error: BaseException) -> str:
-    return message_in(getattr(error, "body", None))
-
-
-def _message(error: BaseException) -> str:
-    # Inspect's own message begins with the whole request.
-    text = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
-    return _body_message(error) or first_line(str(text))
-
-
-def _url(error: BaseException) -> str:
-    with suppress(AttributeError, RuntimeError):  # httpx raises if there is no request
-        return str(error.request.url)  # type: ignore[attr-defined]
-    return ""

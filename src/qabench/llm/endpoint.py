@@ -1,38 +1,46 @@
-"""Endpoints: any OpenAI-compatible server, OpenAI itself, or Hugging Face's router to models on the Hub."""
+"""Endpoints: where a model is asked, and with which key.
+
+An endpoint is any OpenAI-compatible server, OpenAI itself, Hugging Face's router to models on the
+Hub, or a provider of Inspect AI.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.addresses import origin
 from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
-from qabench.io.tables import keep_secret
+from qabench.io.redaction import keep_secret
 
 OPENAI = "https://api.openai.com/v1"
+# The prefix of the URL of an endpoint that is a provider of Inspect AI.
+INSPECT = "inspect:"
+# Inspect's providers that generate in this process, with transformers.
+IN_PROCESS = ("hf/",)
 HUGGINGFACE = "https://router.huggingface.co/v1"
 _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
-# Inspect's providers for any address: chat, plain completion
+# Inspect's providers for servers at any address: by chat, and by plain completion.
 ADDRESSED = ("openai-api/", "openai-api-completions/")
 ACCOUNT = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "OPENAI_ADMIN_KEY")
-NO_KEY = "no-key"  # sent to servers that need no key, because the openai package requires one
+# Arguments of providers that are secrets. They do not identify the model.
+SECRET_ARGUMENTS = ("api_key",)
+# The openai package requires a key, even for servers that need none.
+NO_KEY = "no-key"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's base URL (before "/chat/completions") and its API key, which is never printed or stored.
-
-    Attributes:
-        why_unusable: why no call can be made, if a required key is missing.
-        withheld: how to send the environment's key to this server, if it belongs to another host.
-            Shown if the server asks for a key.
-    """
+    """A server's base URL, before "/chat/completions", and its API key, which is never printed."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -69,9 +77,9 @@ class Endpoint:
 
 @contextmanager
 def without_account(model: str) -> Iterator[None]:
-    """Hide the user's OpenAI account from Inspect's client of a model at an address: the openai package would send it.
+    """Hide the user's OpenAI account from a client, which would send it to another server.
 
-    The package reads the variables when a client is made.
+    The openai package reads organization and project from the environment when a client is created.
     """
     names = ACCOUNT if model.startswith(ADDRESSED) else ()
     hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
@@ -122,8 +130,49 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     return Endpoint(url, key or NO_KEY, None if key else needs, withheld)
 
 
+def is_inspect_model(model: str, base_url: str | None) -> bool:
+    """Tell whether a judge's name is one of Inspect AI, such as anthropic/NAME.
+
+    Names on servers may have a slash, too: with an address, in the call or in the environment, the
+    name is the server's. OpenAI's own names have none.
+    """
+    return "/" in model and not base_url and not os.environ.get(JUDGE_BASE_URL)
+
+
+def inspect_endpoint(model: str, model_args: Mapping[str, Any]) -> Endpoint:
+    """Return the endpoint of a model of Inspect, by which its replies are cached.
+
+    It has the provider, the address that the environment names for it, the arguments of the
+    provider, and a digest of the model's local files: everything that a reply depends on.
+    """
+    provider = model.partition("/")[0]
+    for name in SECRET_ARGUMENTS:
+        if model_args.get(name):
+            keep_secret(str(model_args[name]))
+    arguments = {name: value for name, value in model_args.items() if name not in SECRET_ARGUMENTS}
+    address = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL", "")
+    texts = [model.partition("/")[2], *(text for text in arguments.values() if type(text) is str)]
+    parts = [address, json.dumps(arguments, sort_keys=True, default=repr), _files_digest(texts)]
+    identity = ""
+    if any(parts[:1] + parts[2:]) or arguments:
+        identity = "/" + hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    return Endpoint(f"{INSPECT}{provider}{identity}", NO_KEY)
+
+
+def _files_digest(names: list[str]) -> str:
+    """Return a digest of the sizes and times of a local model's files, or ""."""
+    states = []
+    for path in map(Path, filter(None, names)):
+        files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+        for file in files:
+            if file.is_file():
+                state = file.stat()
+                states.append((str(file.relative_to(path)), state.st_size, state.st_mtime_ns))
+    return hashlib.sha256(repr(states).encode()).hexdigest() if states else ""
+
+
 def key_for_typed(base_url: str | None) -> str | None:
-    """Return the environment's key for a server whose address the user typed in this call, or None for other servers.
+    """Return the environment's key for a server whose address the user typed in this call, or None.
 
     Commands pass it as ``api_key`` next to their option ``--base-url``. Never use it with an
     address from a file: the file would choose who gets the key.
@@ -133,23 +182,28 @@ def key_for_typed(base_url: str | None) -> str | None:
         or os.environ.get(JUDGE_BASE_URL)
         or origin(clean_url(base_url)) == origin(HUGGINGFACE)
     ):
-        return None  # the key is bound to the server that the environment names
+        # The key is for the server that the environment names.
+        return None
     return os.environ.get(JUDGE_KEY, "").strip() or None
 
 
 def clean_url(base_url: str) -> str:
-    """Return a base URL without a trailing slash, or raise InputError.
+    """Return a base URL without a trailing slash. "huggingface" is Hugging Face's router.
 
-    "huggingface" is Hugging Face's router.
+    Raises:
+        InputError: it is not a URL.
     """
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises ValueError if it is out of range
+        # This raises ValueError if the port is out of range.
+        _ = parts.port
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface")
+        raise InputError(
+            f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface"
+        )
     if parts.username or parts.password:
         raise InputError(
             "the base URL contains a user name or password. Pass the secret as the API key instead"

@@ -1,12 +1,12 @@
-"""Requests to chat models and their replies, with a limit of the size of replies, applied while they are read."""
+"""Requests to chat models and their replies. The size of a reply is limited while it is read."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -14,14 +14,19 @@ from typing import Any
 from qabench.data.rows import Json
 from qabench.evaluation.scoring import Messages
 from qabench.io.addresses import origin
-from qabench.io.http_error import HttpError, text_of
+from qabench.io.http_error import MADE_HERE, HttpError, message_in, text_of
 from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
-from qabench.io.tables import quoted, redacted
+from qabench.io.redaction import quoted, redacted
+from qabench.llm.call_gate import gate_of_run
 
+# JSON in UTF-8 cannot have lone surrogates, and servers reject them.
 SURROGATE = re.compile("[\ud800-\udfff]")
 TOO_LONG = "the prompt is longer than the model's context"
 MAX_REPLY_BYTES = MAX_REPLY_CHARACTERS
-MAX_TOKENS = 10**9  # of one call. A server that reports more reports nothing
+# No call has this many tokens, so a server that reports more is not believed.
+MAX_TOKENS = 10**9
+# The status of a gateway that could not get a reply. Such calls are repeated.
+BAD_GATEWAY = 502
 
 
 class UnreadableReply(HttpError):
@@ -30,11 +35,9 @@ class UnreadableReply(HttpError):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question to a chat model: (role, text) in order, and other fields of the request such as temperature.
+    """One request to a chat model: its messages, as (role, text) in order, and further parameters.
 
-    Attributes:
-        namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a
-            name for the system under test).
+    A parameter is any other field of the request, such as the temperature.
     """
 
     model: str
@@ -44,7 +47,7 @@ class ChatRequest:
 
     def key(self, base_url: str) -> bytes:
         """Return a digest of everything that the reply depends on, including the namespace."""
-        # 0 was the number of the reply, in replies of older versions
+        # Older versions had the number of the reply here. With 0, their cached replies are found.
         parts = [base_url, self.model, self.messages, dict(self.parameters), 0, self.namespace]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
@@ -59,10 +62,14 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply ("" if there is none), and what the server reports about it, else None."""
+    """The text of a model's reply, or "", and what the server reports about it.
+
+    A field is None if the server does not report it.
+    """
 
     text: str
-    finish_reason: str | None = None  # "stop". "length" if it was truncated. "content_filter"
+    # "stop", "length" if the reply was truncated, "content_filter", or None if unknown.
+    finish_reason: str | None = None
     refusal: str | None = None
     model: str | None = None
     fingerprint: str | None = None
@@ -78,14 +85,45 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ChatOutcome:
-    """A reply, or the reason why it is missing.
-
-    A ``cached`` reply cost nothing.
-    """
+    """A reply, or the reason why it is missing. A ``cached`` reply cost nothing."""
 
     reply: Reply | None = None
     reason: str | None = None
     cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The text of a reply, or the reason why it is missing.
+
+    Attributes:
+        text: the text, or None.
+        reason: why there is no text, or None.
+        cut_off: whether the reply reached the limit of tokens.
+    """
+
+    text: str | None = None
+    reason: str | None = None
+    cut_off: bool = False
+
+    @classmethod
+    def of(cls, text: str, refusal: str | None = None, *, cut_off: bool = False) -> Answered:
+        """Return the text of a reply, or why there is none: a refusal or an empty reply."""
+        if refusal is not None:
+            shown = quoted(refusal or text or "content filter", 120)
+            return cls(reason=f"refused: {shown}")
+        if not text.strip():
+            return cls(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
+        return cls(text, cut_off=cut_off)
+
+
+def answered(outcome: ChatOutcome) -> Answered:
+    """Return the text of an outcome, or why it is missing: a failure, a refusal or an empty reply."""
+    reply = outcome.reply
+    if reply is None:
+        return Answered(reason=outcome.reason or "no reply")
+    refusal = reply.refusal or ("" if reply.finish_reason == "content_filter" else None)
+    return Answered.of(reply.text, refusal, cut_off=reply.finish_reason == "length")
 
 
 def read_document(body: str) -> Json:
@@ -104,13 +142,15 @@ def read_document(body: str) -> Json:
 def read_reply(body: str) -> Reply:
     """Return the reply in the body of a response, or raise UnreadableReply."""
     document = read_document(body)
-    if error := document.get("error"):  # some gateways report a provider's failure with status 200
+    if error := document.get("error"):
+        # Some gateways report a provider's failure with status 200.
         raise UnreadableReply(f"the reply is an error: {quoted(error, 200)}", transient=True)
     try:
         choice = document["choices"][0]
         message = choice["message"]
         content = message.get("content") or ""
-        if isinstance(content, list):  # some servers return parts
+        if isinstance(content, list):
+            # Some servers return a list of parts instead of a text.
             parts = [part for part in content if isinstance(part, dict)]
             content = "".join(part["text"] for part in parts if part.get("type") == "text")
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -131,6 +171,61 @@ def read_reply(body: str) -> Reply:
     )
 
 
+def readable_completion(document: Json, asked_model: object) -> Json:
+    """Return a chat completion in a form that every client reads.
+
+    A reply that was paid for is not lost because of what is beside its text: servers leave out the model
+    or report usage that cannot be true. Some return the text in parts.
+
+    Args:
+        document: the body of a response with status 200.
+        asked_model: the model in the request.
+
+    Raises:
+        UnreadableReply: it is an error of a gateway, or not a chat completion.
+    """
+    choices = document.get("choices")
+    error = document.get("error")
+    if error and not choices:
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else BAD_GATEWAY
+        reason = f"the reply is an error: {quoted(message_in(document) or error, 200)}"
+        raise UnreadableReply(reason, transient=True, status=status)
+    readable = []
+    for choice in choices if isinstance(choices, list) else ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(message, dict):
+            continue
+        content = message.get("content")
+        if isinstance(content, list):
+            parts = [part for part in content if isinstance(part, dict)]
+            content = "".join(str(part.get("text") or "") for part in parts)
+        if content is None or isinstance(content, str):
+            readable.append({**choice, "message": {**message, "content": content}})
+    if not readable or len(readable) < len(choices or ()):
+        shown = quoted(json.dumps(document), 120)
+        raise UnreadableReply(f"the reply is not a chat completion: {shown}")
+    document = {**document, "choices": readable}
+    if not isinstance(document.get("model"), str):
+        document["model"] = str(asked_model or "unknown")
+    usage = document.pop("usage", None)
+    if isinstance(usage, dict):
+        prompt, reply = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+        if prompt is not None and reply is not None:
+            total = _count(usage.get("total_tokens"))
+            document["usage"] = {
+                **usage,
+                "total_tokens": prompt + reply if total is None else total,
+            }
+    return document
+
+
+def _asked_model(request: Any) -> object:
+    with suppress(ValueError, AttributeError):
+        return json.loads(request.content).get("model")
+    return None
+
+
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -143,14 +238,17 @@ def _count(value: Any) -> int | None:
 def limited_replies() -> Iterator[None]:
     """Limit the replies to the clients of Inspect's providers, and let only Inspect repeat calls.
 
-    This replaces a method for the whole process, because not every provider has an option for its
-    client, those that have one make new clients without it, and Inspect would write the option to
-    the log. A reply that is too large, or that is not JSON, becomes a response with an error,
-    because clients repeat a call that ends with an exception. If the client reads it piece by
-    piece, it ends with an exception. The openai package would repeat calls, too, next to Inspect.
+    This replaces ``AsyncClient.send`` for the whole process. An option for each provider's client
+    would not do: not every provider has one, those that have one also create clients without it,
+    and Inspect would write the option to the log.
+
+    A reply that is too large or not JSON becomes a response with an error status, because clients
+    repeat a call that ends with an exception. Only a client that reads the reply piece by piece
+    gets an exception.
     """
     from openai import AsyncOpenAI
 
+    # The openai package repeats calls by default, in addition to Inspect.
     defaults: Any = AsyncOpenAI.__init__.__kwdefaults__
     with ExitStack() as stack:
         stack.callback(defaults.update, max_retries=defaults["max_retries"])
@@ -164,60 +262,17 @@ def limited_replies() -> Iterator[None]:
         yield
 
 
-class CallGate:
-    """Counts calls before they are sent, and keeps back those beyond a limit.
-
-    A call beyond the limit waits until it is cancelled.
-
-    Attributes:
-        most: the number of calls that may be sent.
-        sent: the number of calls so far.
-        in_flight: those without a reply so far.
-        waiting: the number of calls that are kept back.
-        on_refused: called when a call is kept back.
-    """
-
-    def __init__(self, most: int, on_refused: Callable[[], None]) -> None:
-        self.most, self.on_refused = most, on_refused
-        self.sent = self.in_flight = self.waiting = 0
-
-    @asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
-        """Reserve a call, and release it when it has ended."""
-        # No other task runs between the comparison and the count.
-        if self.sent >= self.most:
-            import anyio
-
-            self.waiting += 1
-            self.on_refused()
-            await anyio.sleep_forever()
-        self.sent += 1
-        self.in_flight += 1
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-
-
-_GATES: list[CallGate] = []  # of the run in progress
-FIRST_ORIGIN = "qabench_first_origin"  # an extension of requests
-COUNTED = "qabench_counted"  # an extension of requests: the clients can be limited twice
-
-
-@contextmanager
-def gated_calls(gate: CallGate | None) -> Iterator[None]:
-    """Count the calls of clients that ``limited_replies`` limits, with a gate."""
-    _GATES[:] = [gate] if gate else []
-    try:
-        yield
-    finally:
-        _GATES.clear()
+# The extension of a request with the origin of the address that was called, before redirects.
+FIRST_ORIGIN = "qabench_first_origin"
+# The extension of a request that the gate has counted. ``send`` can be replaced twice.
+COUNTED = "qabench_counted"
 
 
 async def _refuse_redirect(request: Any) -> None:
     """Raise HttpError for a redirect to another host, or from https to http.
 
-    Clients would send the prompt there, and keys in other headers than Authorization.
+    The client would repeat the prompt at the new address, with every header except Authorization,
+    and some servers expect their keys in other headers.
     """
     url = str(request.url)
     scheme, host, _ = origin(url)
@@ -229,52 +284,75 @@ async def _refuse_redirect(request: Any) -> None:
         raise HttpError("redirect to another host", f"{url}, which is not allowed")
 
 
-def _limited(unlimited: Callable[..., Awaitable[Any]], package: Any) -> Callable[..., Awaitable[Any]]:
+def _limited(
+    unlimited: Callable[..., Awaitable[Any]], package: Any
+) -> Callable[..., Awaitable[Any]]:
+    """Return ``AsyncClient.send`` of a package with the limits of ``limited_replies``."""
     from qabench.io.transport import MAX_REDIRECTS, make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
-        if _GATES and request.method == "POST" and not request.extensions.get(COUNTED):
+        # A call of a model waits until the run's limit of calls lets it pass, and then comes here
+        # again as a request that is counted.
+        gate = gate_of_run()
+        if gate and request.method == "POST" and not request.extensions.get(COUNTED):
             request.extensions = {**request.extensions, COUNTED: True}
-            async with _GATES[0].call():
-                return await send(client, request, stream=stream, **options)
+            async with gate.call():
+                response = await send(client, request, stream=stream, **options)
+                if response.is_success:
+                    gate.note_reply()
+                return response
         client.max_redirects = min(client.max_redirects, MAX_REDIRECTS)
         if request.method == "POST":
-            request.extensions.pop(FIRST_ORIGIN, None)  # of an earlier attempt
+            # An earlier attempt may have left its origin.
+            request.extensions.pop(FIRST_ORIGIN, None)
             hooks = client.event_hooks
             if _refuse_redirect not in hooks["request"]:
                 client.event_hooks = {**hooks, "request": [*hooks["request"], _refuse_redirect]}
         try:
             response = await unlimited(client, request, stream=True, **options)
-        except (package.TooManyRedirects, HttpError) as error:  # Inspect would repeat it
+        except (package.TooManyRedirects, HttpError) as error:
+            # Inspect would repeat the request after an exception, but not after a status of 400.
             is_ours = isinstance(error, HttpError)
             message = str(error) if is_ours else f"too many redirects: more than {MAX_REDIRECTS}"
             body = json.dumps({"error": {"message": message}}).encode()
-            return package.Response(400, content=body, request=request)
+            return package.Response(
+                400, content=body, request=request, extensions={MADE_HERE: True}
+            )
         make_safe(response, MAX_REPLY_BYTES)
         if stream:
             return response
         try:
             await response.aread()
+            document = None
             if response.is_success and request.url.path.endswith("/completions"):
-                read_document(text_of(response))
+                document = read_document(text_of(response))
+            if document is not None and request.url.path.endswith("/chat/completions"):
+                readable = readable_completion(document, _asked_model(request))
+                if readable != document:
+                    return package.Response(
+                        response.status_code, content=json.dumps(readable).encode(), request=request
+                    )
             if response.is_success:
                 return response
-            # Inspect writes what a server says about a failure to the log.
-            status, headers = response.status_code, response.headers
+            # Inspect writes the body of a failure to the log, so secrets are removed from it.
+            status, headers, extensions = response.status_code, response.headers, {}
             headers.pop("content-encoding", None)
             body = redacted(text_of(response)).encode(response.encoding or "utf-8", "replace")
         except HttpError as error:
-            status, headers = 400 if isinstance(error, UnreadableReply) else 413, {}
+            status = error.status or (400 if isinstance(error, UnreadableReply) else 413)
+            headers, extensions = None, {MADE_HERE: True}
             body = json.dumps({"error": {"message": str(error)}}).encode()
         finally:
             await response.aclose()
-        return package.Response(status, headers=headers, content=body, request=request)
+        return package.Response(
+            status, headers=headers, content=body, request=request, extensions=extensions
+        )
 
     return send
 
 
 def too_long(output: Any) -> bool:
-    """Tell whether an output of Inspect AI is a server's error about a prompt that is too long, not a reply.
+    """Tell whether an output of Inspect AI is a server's error about a prompt that is too long.
 
     Inspect returns the text of the error as a reply that stopped at the length. A real reply has
     used tokens.

@@ -20,20 +20,22 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from qabench.answers import check_pairs, text_of
+from qabench.data.answers import check_pairs, text_of
 from qabench.errors import InputError, MissingExtra
 from qabench.io.workers import cluster, map_loaded
 from qabench.models.loader import ModelSource, buckets, cannot_load, digest_of_files, locate
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
+# The length with which the authors of BLEURT trained the checkpoint.
 MAX_LENGTH = 512
 BATCH_SIZE = 32
 VOCABULARY = "spm.model"
-CHECKPOINT_FILE = "bleurt_config.json"  # only in checkpoints of the original package
+# Only checkpoints of the original package have this file.
+CHECKPOINT_FILE = "bleurt_config.json"
 BY_NAME = " (a folder, identified by its name)"
 SPECIAL = ("[CLS]", "[SEP]")
-# Names of the converted weights -> names in transformers' RemBERT.
+# Patterns of the converted weights' names, and the names in transformers' RemBERT.
 LAYER_NAMES = {
     r"^bleurt\.encoder\.embedding_projection\.": "rembert.encoder.embedding_hidden_mapping_in.",
     r"^bleurt\.": "rembert.",
@@ -43,57 +45,68 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class BleurtModel:
-    """A function (references, candidates) -> scores, one per pair, in order.
+    """A function from references and candidates to scores, one per pair, in order.
 
-    ``name`` is the model for signatures.
+    ``name`` identifies the model in signatures.
     """
 
     name: str
     score: Callable[[list[str], list[str]], list[float]]
 
     def __call__(self, references: Sequence[str], candidates: Sequence[str]) -> list[float]:
-        # The tokenizers read UTF-8, which cannot encode lone surrogates.
-        texts = ([SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates))
-        return self.score(*texts)
+        return self.score(_encodable(references), _encodable(candidates))
 
 
-_loaded: WeakSet[BleurtModel] = WeakSet()  # by load_bleurt
+def _encodable(texts: Sequence[str]) -> list[str]:
+    # The tokenizers read UTF-8, which cannot encode lone surrogates.
+    return [SURROGATE.sub("\ufffd", text) for text in texts]
+
+
+# Only these are signed by their name: a user's own object could have any name.
+_loaded_here: WeakSet[BleurtModel] = WeakSet()
 
 
 def signed_name(scorer: Any) -> str:
-    """Return the name of a BLEURT function for signatures.
-
-    A user's function or model is marked, whatever its name.
-    """
-    if isinstance(scorer, BleurtModel) and scorer in _loaded:
+    """Return the name of a BLEURT function for signatures, with a mark for a user's own function."""
+    if isinstance(scorer, BleurtModel) and scorer in _loaded_here:
         return scorer.name
     return f"function:{getattr(scorer, '__name__', type(scorer).__name__)}"
 
 
-def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: BleurtModel) -> list[float]:
-    """Return the BLEURT of each answer.
+def bleurt(
+    references: Sequence[Any],
+    predictions: Sequence[Any],
+    scorer: Callable[[list[str], list[str]], Sequence[float]],
+) -> list[float]:
+    """Return the BLEURT of each answer, aligned with its reference.
 
-    Predictions and references are aligned.
-
-    Each answer is compared as one string (``qabench.answers.text_of``). A score is about 0 for an
-    unrelated answer and about 1 for one with the same meaning. It is not bounded.
+    Each answer is compared as one string (``qabench.data.answers.text_of``). A score is about 0 for
+    an unrelated answer and about 1 for one with the same meaning. It is not bounded.
 
     Args:
         references: answers as Python objects.
         predictions: one per reference. ``UNANSWERED`` and None are scored as the empty string, as
             upstream.
-        scorer: the scorer from ``load_bleurt``.
+        scorer: the scorer from ``load_bleurt``, or a function of references and candidates.
 
     Raises:
-        InputError: lists of different lengths, or nothing to score.
+        InputError: lists of different lengths, nothing to score, another number of scores than of
+            answers, or a score that is not a number.
     """
     check_pairs(references, predictions)
-    scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))
+    reference_texts = list(map(text_of, references))
+    answer_texts = list(map(text_of, predictions))
+    scores = list(scorer(reference_texts, answer_texts))
+    if len(scores) != len(references):
+        raise InputError(
+            f"the BLEURT function returned {len(scores)} scores for {len(references)} questions"
+        )
+    # A network with damaged weights returns NaN without an error.
     for i, score in enumerate(scores):
         if not isfinite(score):
             raise InputError(
-                f"BLEURT of predictions[{i}] is {score!r}, which is not a number: the weights of {scorer.name} are "
-                "damaged, or overflow on this device"
+                f"BLEURT of predictions[{i}] is {score!r}, which is not a number: the weights of "
+                f"{signed_name(scorer)} are damaged, or overflow on this device"
             )
     return scores
 
@@ -112,9 +125,11 @@ def load_bleurt(model: str | None = None) -> BleurtModel:
         QabenchError: the model cannot be loaded.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
-    is_checkpoint = (Path(model) / CHECKPOINT_FILE).is_file()
-    scorer = _by_original_package(model) if is_checkpoint else _by_transformers(model)
-    _loaded.add(scorer)
+    if (Path(model) / CHECKPOINT_FILE).is_file():
+        scorer = _by_original_package(model)
+    else:
+        scorer = _by_transformers(model)
+    _loaded_here.add(scorer)
     return scorer
 
 
@@ -127,26 +142,35 @@ def _by_transformers(model: str) -> BleurtModel:
         raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
     source = locate(model)
     if not cluster():
-        _network(source)  # an error is raised here, and not when scores are computed
+        # A model that cannot be loaded is an error now, and not when scores are computed.
+        _network(source)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
-    # whichever ids they have, as upstream
+    # As upstream, the ids are used whatever they are, even that of an unknown piece.
     cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)
 
     def score(references: list[str], candidates: list[str]) -> list[float]:
+        pairs = []
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
-        pairs = [pair_ids(*pair, cls, sep) for pair in encoded]
-        batches = buckets([len(ids) for ids, _ in pairs], BATCH_SIZE)
-        inputs = ([pairs[i] for i in batch] for batch in batches)
+        for reference, candidate in encoded:
+            pairs.append(pair_ids(reference, candidate, cls, sep))
+        # Batches of similar length need little padding, and are put back into the order of the
+        # input.
+        lengths = [len(ids) for ids, _ in pairs]
+        batches = buckets(lengths, BATCH_SIZE)
+        inputs = []
+        for batch in batches:
+            inputs.append([pairs[i] for i in batch])
+        results = map_loaded(partial(_scorer_of, source), inputs, gpu=True)
         scores = [0.0] * len(pairs)
-        for batch, values in zip(
-            batches, map_loaded(partial(_scorer_of, source), inputs, gpu=True), strict=True
-        ):
+        for batch, values in zip(batches, results, strict=True):
             for i, value in zip(batch, values, strict=True):
                 scores[i] = value
         return scores
 
-    how = "" if source.commit else BY_NAME
-    return BleurtModel(f"transformers-{transformers.__version__}/{source.label}{how}", score)
+    name = f"transformers-{transformers.__version__}/{source.label}"
+    if not source.commit:
+        name += BY_NAME
+    return BleurtModel(name, score)
 
 
 def _by_original_package(checkpoint: str) -> BleurtModel:
@@ -165,7 +189,8 @@ def _by_original_package(checkpoint: str) -> BleurtModel:
 
     folder = Path(checkpoint).resolve()
     digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
-    return BleurtModel(f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score)
+    package = f"bleurt-{metadata.version('BLEURT')}"
+    return BleurtModel(f"{package}/{folder.name}@{digest}{BY_NAME}", score)
 
 
 def pair_ids(
@@ -173,9 +198,10 @@ def pair_ids(
 ) -> tuple[list[int], list[int]]:
     """Return the model's input for a pair of tokenized strings: token ids and segment ids.
 
-    Above 512 tokens, tokens are removed from the end of the longer string, one by one. From the
-    candidate on a tie.
+    Above 512 tokens, tokens are removed one by one from the end of the longer string. If both have
+    the same length, the candidate loses one.
     """
+    # Three of the tokens are special: one begins the input, and one ends each string.
     n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
     first = [cls, *reference[:n_reference], sep]
     second = [*candidate[:n_candidate], sep]
@@ -192,7 +218,9 @@ def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
     return reference, candidate
 
 
-def _scorer_of(source: ModelSource) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
+def _scorer_of(
+    source: ModelSource,
+) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
     """Return the function from a batch of ``pair_ids`` to its scores."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -200,27 +228,34 @@ def _scorer_of(source: ModelSource) -> Callable[[Sequence[tuple[list[int], list[
     network = _network(source)
 
     def padded(rows: Iterable[list[int]]) -> torch.Tensor:
-        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(source.device)
+        tensors = [torch.tensor(row) for row in rows]
+        return pad_sequence(tensors, batch_first=True).to(source.device)
 
     def score(pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        ids, segments = (padded(rows) for rows in zip(*pairs, strict=True))
+        ids = padded(row for row, _ in pairs)
+        segments = padded(row for _, row in pairs)
         mask = padded([1] * len(row) for row, _ in pairs)
         with torch.inference_mode():
-            return list(network(ids, token_type_ids=segments, attention_mask=mask).logits[:, 0].tolist())
+            output = network(ids, token_type_ids=segments, attention_mask=mask)
+        return list(output.logits[:, 0].tolist())
 
     return score
 
 
-@lru_cache(maxsize=1)  # a metric that computes twice would otherwise read gigabytes twice
+# Without the cache, a metric that computes twice would read gigabytes twice.
+@lru_cache(maxsize=1)
 def _network(source: ModelSource) -> Any:
     from transformers import RemBertConfig, RemBertForSequenceClassification
 
     settings = json.loads(source.file("config.json").read_text(encoding="utf-8"))
-    # The name of the embeddings' size in the converted config.
+    # The converted config has another name for the size of the embeddings.
     settings.setdefault("input_embedding_size", settings.get("embedding_size"))
     if settings["input_embedding_size"] is None:
         raise cannot_load(source.name, "it has the embeddings of BERT, as models before BLEURT-20")
     names = RemBertConfig().to_dict().keys() - {"architectures", "id2label", "label2id"}
-    supported = {name: value for name, value in settings.items() if name in names and value is not None}
-    config = RemBertConfig.from_dict(supported | {"num_labels": 1, "model_type": "rembert"})
+    supported: dict[str, Any] = {"num_labels": 1, "model_type": "rembert"}
+    for name, value in settings.items():
+        if name in names and name not in supported and value is not None:
+            supported[name] = value
+    config = RemBertConfig.from_dict(supported)
     return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import MissingExtra, QabenchError
+from qabench.io.http_error import reason_of
 from qabench.io.limits import Limits
-from qabench.llm.client import reason_of
 from qabench.llm.endpoint import resolve_endpoint
 from qabench.models.loader import locate
 
 MODEL = "BAAI/bge-small-en-v1.5"
 API_MODEL = "text-embedding-ada-002"
-BATCH = 256  # texts per call of an API
-LIMITS = Limits(seconds=120.0)  # of one call
+# Limits of the calls of an API.
+TEXTS_PER_CALL = 256
+LIMITS_OF_A_CALL = Limits(seconds=120.0)
+# One failed call would lose the vectors of all texts before it.
 RETRIES = 6
 
 
@@ -50,14 +52,14 @@ class SentenceEncoder:
         self._lock = threading.Lock()
 
     def queries(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of queries, with the prompt for queries that the model's configuration names."""
+        """Return the vectors of queries, with the prompt in the model's configuration."""
         with self._lock:
             return self._network.encode_query(
                 list(texts), normalize_embeddings=True, show_progress_bar=False
             )
 
     def passages(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of passages, with the prompt for documents that the configuration names."""
+        """Return the vectors of passages, with the prompt in the model's configuration."""
         with self._lock:
             return self._network.encode_document(
                 list(texts), normalize_embeddings=True, show_progress_bar=False
@@ -81,15 +83,17 @@ class ApiEncoder:
         if endpoint.why_unusable:
             raise QabenchError(f"the encoder {model} cannot be used: {endpoint.why_unusable}")
         self.name = model
-        self._client = endpoint.openai_client(limited_client(LIMITS), RETRIES)
+        self._client = endpoint.openai_client(limited_client(LIMITS_OF_A_CALL), RETRIES)
 
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries."""
-        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-        vectors = np.array(
-            [vector for batch in batches for vector in self._batch(batch)], dtype=np.float32
-        )
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+        rows: list[list[float]] = []
+        for start in range(0, len(texts), TEXTS_PER_CALL):
+            rows += self._batch(list(texts[start : start + TEXTS_PER_CALL]))
+        vectors = np.array(rows, dtype=np.float32)
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        # A vector of zeros stays as it is.
+        return vectors / np.maximum(lengths, 1e-12)
 
     passages = queries
 
@@ -106,4 +110,6 @@ class ApiEncoder:
             raise QabenchError(
                 f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts"
             )
-        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
+        # A server may return the vectors in another order than the texts.
+        in_order = sorted(response.data, key=lambda item: item.index)
+        return [item.embedding for item in in_order]

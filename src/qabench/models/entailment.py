@@ -20,10 +20,13 @@ from qabench.models.loader import ModelSource, buckets, cannot_load, locate
 
 MODEL = "google/t5_xxl_true_nli_mixture"
 MODEL_VARIABLE = "QABENCH_NLI_MODEL"
+# The authors' limit. Longer input is scored by sentences.
 MAX_LENGTH = 512
 MAX_NEW_TOKENS = 20
-KEPT = 2  # the number of most, and of least, entailed sentences that are kept of long evidence
-MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] is kept, as upstream
+# Long evidence is replaced by its two most and its two least entailed sentences.
+EXTREME_SENTENCES = 2
+# As upstream, marks of several digits such as [10] stay.
+MARK = re.compile(r"\[\d\]\s?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +62,22 @@ def clean(text: str) -> str:
     other paragraphs are joined by spaces.
     """
     paragraphs = MARK.sub("", text).split("\n\n")
-    return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
+    if paragraphs[0].startswith("http"):
+        del paragraphs[0]
+    return " ".join(paragraphs)
 
 
 def extremes(sentences: Sequence[str], judgments: Sequence[Entailed]) -> str:
-    """Return the two most and the two least entailed of the evidence's sentences, joined in this order.
+    """Return the two most and the two least entailed sentences of evidence, joined in this order.
 
     With fewer than four sentences some appear twice. As upstream, replies are ordered by the
     probability of "0" in single precision, in which confident judgments are ties that NumPy's
     unstable sort breaks.
     """
-    order = np.argsort(
-        np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)
-    ).tolist()
-    return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
+    probabilities = list(map(_neutral, judgments))
+    order = np.argsort(np.array(probabilities, dtype=np.float32)).tolist()
+    extreme = [*order[:EXTREME_SENTENCES], *order[-EXTREME_SENTENCES:]]
+    return " ".join(sentences[i] for i in extreme)
 
 
 def _neutral(judgment: Entailed) -> np.float32:
@@ -84,7 +89,9 @@ def _neutral(judgment: Entailed) -> np.float32:
 
 
 def label_claims(
-    claims: Sequence[tuple[str, Sequence[str] | None]], model: Entailment, split: Splitter | None = None
+    claims: Sequence[tuple[str, Sequence[str] | None]],
+    model: Entailment,
+    split: Splitter | None = None,
 ) -> list[str]:
     """Return "Y" for each claim that its evidence entails, else "N".
 
@@ -105,19 +112,28 @@ def label_claims(
         MissingExtra: long evidence needs nltk.
         QabenchError: long evidence needs the data of Punkt.
     """
-    labels = ["N"] * len(claims)
-    texts = {
-        i: (" ".join(map(clean, pieces)), clean(claim))
-        for i, (claim, pieces) in enumerate(claims)
-        if pieces
-    }
-    prompts = {i: prompt_of(*text) for i, text in texts.items()}
+    # Evidence and claim, and the prompt with both, of each claim with evidence, by position.
+    texts: dict[int, tuple[str, str]] = {}
+    prompts: dict[int, str] = {}
+    for i, (claim, pieces) in enumerate(claims):
+        if pieces:
+            evidence = " ".join(map(clean, pieces))
+            texts[i] = evidence, clean(claim)
+            prompts[i] = prompt_of(*texts[i])
     lengths = model.n_tokens(list(prompts.values()))
-    long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
-    shorter = _shortened([texts[i] for i in long], model, split or punkt)
-    prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
+    too_long = []
+    for i, length in zip(prompts, lengths, strict=True):
+        if length > MAX_LENGTH:
+            too_long.append(i)
+    long_texts = [texts[i] for i in too_long]
+    shortened = _shortened(long_texts, model, split or punkt)
+    for i, evidence in zip(too_long, shortened, strict=True):
+        _, claim = texts[i]
+        prompts[i] = prompt_of(evidence, claim)
+    labels = ["N"] * len(claims)
     for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
-        labels[i] = "Y" if judgment.entailed else "N"
+        if judgment.entailed:
+            labels[i] = "Y"
     return labels
 
 
@@ -138,25 +154,34 @@ def punkt(text: str) -> list[str]:
 
 
 def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Splitter) -> list[str]:
-    sentences = [list(split(evidence)) for evidence, _ in texts]
-    prompts = [
-        prompt_of(prompt_of(sentence, claim), claim)
-        for (_, claim), own in zip(texts, sentences, strict=True)
-        for sentence in own
-    ]
-    judged = iter(_judge(model, prompts))
-    return [extremes(own, [next(judged) for _ in own]) for own in sentences]
+    """Return the most and least entailed sentences of each evidence."""
+    sentences_of_texts = []
+    prompts = []
+    for evidence, claim in texts:
+        sentences = list(split(evidence))
+        sentences_of_texts.append(sentences)
+        for sentence in sentences:
+            # As upstream: the prompt with a sentence is the evidence of a second prompt.
+            prompts.append(prompt_of(prompt_of(sentence, claim), claim))
+    judgments = iter(_judge(model, prompts))
+    shortened = []
+    for sentences in sentences_of_texts:
+        own_judgments = [next(judgments) for _ in sentences]
+        shortened.append(extremes(sentences, own_judgments))
+    return shortened
 
 
 def _judge(model: Entailment, prompts: Sequence[str]) -> list[Entailed]:
+    if not prompts:
+        return []
     # Each distinct prompt is judged once: answers share evidence, and evidence shares sentences.
     distinct = list(dict.fromkeys(prompts))
-    judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
-    return [judged[prompt] for prompt in prompts]
+    judgments = dict(zip(distinct, model.judge(distinct), strict=True))
+    return [judgments[prompt] for prompt in prompts]
 
 
 class Entailment:
-    """A loaded sequence-to-sequence model that judges the prompts of ``prompt_of``. Decoding is greedy.
+    """A loaded sequence-to-sequence model that judges the prompts of ``prompt_of`` greedily.
 
     Attributes:
         name: the model, its commit or digest, and the dtype.
@@ -180,27 +205,30 @@ class Entailment:
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each prompt, including the end token, before truncation."""
-        encoded = self.tokenizer(list(prompts), verbose=False).input_ids if prompts else []
-        return [len(ids) for ids in encoded]
+        if not prompts:
+            return []
+        encoded = self.tokenizer(list(prompts), verbose=False).input_ids
+        return list(map(len, encoded))
 
     def judge(self, prompts: Sequence[str]) -> list[Entailed]:
-        """Return one judgment per prompt, in order.
-
-        Prompts are truncated to 512 tokens.
-        """
+        """Return one judgment per prompt, in order. Prompts are truncated to 512 tokens."""
         if not prompts:
             return []
         encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
-        judged: dict[int, Entailed] = {}
-        for batch in buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH):
-            judged |= zip(batch, self.judge_batch([encoded[i] for i in batch]), strict=True)
-        return [judged[i] for i in range(len(prompts))]
+        lengths = list(map(len, encoded))
+        by_position: dict[int, Entailed] = {}
+        for batch in buckets(lengths, self.batch_size, longest=MAX_LENGTH):
+            judgments = self.judge_batch([encoded[i] for i in batch])
+            by_position |= zip(batch, judgments, strict=True)
+        return [by_position[i] for i in range(len(prompts))]
 
     def judge_batch(self, encoded: Encoded) -> list[Entailed]:
         """Return one judgment per prompt of a batch, in order."""
         import torch
 
-        padded = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
+        padded = self.tokenizer.pad(
+            {"input_ids": encoded}, padding_side="right", return_tensors="pt"
+        )
         with torch.inference_mode():
             output = self.network.generate(
                 **padded.to(self.network.device),
@@ -212,18 +240,21 @@ class Entailment:
             )
         texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
         logits = output.logits[0][:, self.verdicts].float().tolist()
-        return [
-            Entailed(text == "1", one, zero) for text, (one, zero) in zip(texts, logits, strict=True)
-        ]
+        judgments = []
+        for text, (logit_of_1, logit_of_0) in zip(texts, logits, strict=True):
+            judgments.append(Entailed(text == "1", logit_of_1, logit_of_0))
+        return judgments
 
 
-def load_entailment(model: str | ModelSource | None = None, *, dtype: str = "float32") -> Entailment:
+def load_entailment(
+    model: str | ModelSource | None = None, *, dtype: str = "float32"
+) -> Entailment:
     """Return a model that judges whether evidence entails a claim.
 
     Args:
         model: a folder, or a name on the Hub, perhaps with a revision. Default: QABENCH_NLI_MODEL,
             or else ``MODEL`` from TRUE, which has 11 billion parameters: 45 GB in float32. See
-            ``qabench.models.loader.locate``. For several GPUs, see ``qabench.scale``.
+            ``qabench.models.loader.locate``. For several GPUs, see ``qabench.cluster``.
         dtype: "float32", as upstream. "bfloat16" or "float16" need half the memory and may change
             close verdicts.
 
@@ -235,9 +266,11 @@ def load_entailment(model: str | ModelSource | None = None, *, dtype: str = "flo
         import torch  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as error:
-        raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
+        raise MissingExtra(
+            f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'"
+        ) from None
     return _loaded(locate(model or os.environ.get(MODEL_VARIABLE) or MODEL, dtype=dtype))
 
 
-# a metric that computes twice would otherwise read gigabytes twice
+# Without the cache, a metric that computes twice would read gigabytes twice.
 _loaded = lru_cache(maxsize=1)(Entailment)

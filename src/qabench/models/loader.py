@@ -18,16 +18,14 @@ from qabench.io.environment import offline_variable
 from qabench.io.workers import cluster
 
 WEIGHTS = ("*.safetensors", "*.bin")
-# one of them is in every model. The second in sentence-transformers'
+# Every model has the first file, or if it is one of sentence-transformers the second.
 CONFIGS = ["config.json", "modules.json"]
 PICKLED = ("google/t5_xxl_true_nli_mixture", "lucadiliello/BLEURT-20")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model's files, and how they are loaded.
-
-    Made by ``locate``.
+    """A model's files, and how they are loaded (see ``locate``).
 
     Attributes:
         name: a name on the Hub, or a folder.
@@ -50,7 +48,7 @@ class ModelSource:
         return f"{self.name}@{self.version}"
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of every ``from_pretrained`` of transformers that say where files come from."""
+        """Return the arguments of ``from_pretrained`` that say where files come from."""
         return {
             "revision": self.commit,
             "trust_remote_code": False,
@@ -64,7 +62,7 @@ class ModelSource:
         return self._read(AutoTokenizer.from_pretrained)
 
     def network(self, architecture: Any, **options: Any) -> Any:
-        """Return the network in evaluation mode on its device, by ``architecture.from_pretrained`` of transformers.
+        """Load the network with ``architecture.from_pretrained``, in evaluation mode.
 
         Raises QabenchError if the weights cannot be loaded, or lack a part of the network, which
         transformers would initialize at random.
@@ -72,12 +70,13 @@ class ModelSource:
         network, report = self._read(
             architecture.from_pretrained, output_loading_info=True, **self._weights(), **options
         )
-        if absent := sorted(report["missing_keys"]):
-            raise cannot_load(self.name, f"its weights lack {', '.join(absent[:3])}")
+        missing = sorted(report["missing_keys"])
+        if missing:
+            raise cannot_load(self.name, f"its weights lack {', '.join(missing[:3])}")
         return network.to(self.device).eval()
 
     def sentence_encoder(self, kind: Callable[..., Any]) -> Any:
-        """Return an encoder of sentence-transformers, such as SentenceTransformer, in evaluation mode on its device."""
+        """Load an encoder of sentence-transformers, such as SentenceTransformer, on its device."""
         return self._read(kind, device=self.device, model_kwargs=self._weights())
 
     def file(self, name: str) -> Path:
@@ -87,9 +86,11 @@ class ModelSource:
         return Path(self._read(cached_file, filename=name))
 
     def _weights(self) -> dict[str, Any]:
-        # None: safetensors if there are any, else pickles.
-        pickled = self.commit is None or self.name in PICKLED
-        return {"dtype": self.dtype, "use_safetensors": None if pickled else True}
+        use_safetensors: bool | None = True
+        if self.commit is None or self.name in PICKLED:
+            # For transformers, None means safetensors if there are any, else pickles.
+            use_safetensors = None
+        return {"dtype": self.dtype, "use_safetensors": use_safetensors}
 
     def _read(self, load: Callable[..., Any], **options: Any) -> Any:
         try:
@@ -99,9 +100,10 @@ class ModelSource:
 
 
 def locate(model: str | ModelSource, *, dtype: str = "float32") -> ModelSource:
-    """Return where a model's files are, and how to load them. Downloads its configuration, and no weights.
+    """Find a model's files, and how to load them.
 
-    It runs on a GPU if there is one, here or for the workers of the cluster in use.
+    Its configuration is downloaded, and no weights. It runs on a GPU if there is one, here or for
+    the workers of the cluster in use.
 
     Args:
         model: a folder, or a name on the Hub, perhaps with a branch, tag or commit:
@@ -126,20 +128,20 @@ def locate(model: str | ModelSource, *, dtype: str = "float32") -> ModelSource:
         )
     except (OSError, ValueError) as error:
         raise cannot_load(name, error) from error
-    commit = Path(snapshot).name  # the name of the folder in the cache of the Hub
+    # In the Hub's cache, folders of snapshots are named after commits.
+    commit = Path(snapshot).name
     return ModelSource(name, commit, commit[:12], default_device(), dtype)
 
 
 def default_device() -> str:
-    """Return "cuda" if there is a GPU, here or for the workers of the cluster in use.
-
-    Else "cpu".
-    """
+    """Return "cuda" if there is a GPU, here or for the workers of the cluster in use, else "cpu"."""
     import torch
 
     if workers := cluster():
-        return "cuda" if workers.num_gpus else "cpu"
-    return "cuda" if torch.cuda.is_available() else "cpu"
+        has_gpu = bool(workers.num_gpus)
+    else:
+        has_gpu = torch.cuda.is_available()
+    return "cuda" if has_gpu else "cpu"
 
 
 def cannot_load(model: str, why: object) -> QabenchError:
@@ -152,8 +154,10 @@ def cannot_load(model: str, why: object) -> QabenchError:
 
 def _digest_of_weights(folder: Path) -> str:
     """Return a digest of the weights in a folder and in its modules, such as ``2_Dense``."""
-    places = [folder, *folder.glob("[0-9]*_*")]
-    files = [path for place in places for pattern in WEIGHTS for path in place.glob(pattern)]
+    files: list[Path] = []
+    for module in [folder, *folder.glob("[0-9]*_*")]:
+        for pattern in WEIGHTS:
+            files += module.glob(pattern)
     if not files:
         raise cannot_load(str(folder), f"it contains no file {' or '.join(WEIGHTS)}")
     return digest_of_files(files)
@@ -169,16 +173,16 @@ def digest_of_files(paths: Iterable[Path]) -> str:
 
 
 def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None) -> list[list[int]]:
-    """Return positions of the inputs in batches of similar length, to reduce padding.
+    """Return positions of the inputs in batches of similar length, which reduces padding.
 
-    The longest first.
-
-    With the longest first, a batch that does not fit into memory fails at once. Ties keep their
-    order. With ``longest``, the batch size is meant for inputs of this length, and batches of
-    shorter inputs are larger, so that all batches have about the same number of tokens.
+    The longest inputs come first, so that a batch that does not fit into memory fails at once. Ties
+    keep their order. With ``longest``, the batch size is meant for inputs of this length, and
+    batches of shorter inputs are larger, so that all batches have about the same number of tokens.
     """
+    # Python's sort is stable, so inputs of equal length keep their order.
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    batches, start = [], 0
+    batches = []
+    start = 0
     while start < len(order):
         size = batch_size
         if longest:

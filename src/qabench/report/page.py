@@ -15,10 +15,12 @@ from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
+from qabench.io.escaping import visible
 from qabench.io.files import write_json, write_text
-from qabench.io.tables import visible, without_folders
+from qabench.io.redaction import without_folders
+from qabench.io.tables import Table
 from qabench.report import view
-from qabench.report.analysis import Section, sections_of
+from qabench.report.section import Section, sections_of
 from qabench.report.view import bounded
 
 PAGE, NUMBERS = "index.html", "report.json"
@@ -29,7 +31,7 @@ SCRIPTS = (
 )
 
 
-def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
+def build_report(runs: Sequence[Evaluation], out: Path, tables: Sequence[Table] = ()) -> Path:
     """Write a report of evaluations as a web page, and its numbers as report.json next to it.
 
     Evaluations on the same config are compared with each other. Each config has a section. Runs
@@ -39,6 +41,7 @@ def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
     Args:
         runs: at least one, each with records.
         out: the folder. It is created if needed, and a report in it is replaced.
+        tables: further tables, which are shown first.
 
     Returns:
         The path of the page, a self-contained file.
@@ -55,13 +58,13 @@ def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
     title = f"{', '.join(names)}{' and ' if names else ''}{last} report"
     page = out / PAGE
     numbers = _numbers(title, sections)
-    text = _page(title, sections, numbers)
+    text = _page(title, sections, numbers, tables)
     write_json(out / NUMBERS, numbers)
     write_text(page, text)
     return page
 
 
-def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
+def _page(title: str, sections: Sequence[Section], numbers: Json, tables: Sequence[Table]) -> str:
     data = {"title": title, "sections": list(map(view.section_data, sections))}
     parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
     app = f'(async () => {{\n"use strict";\n{parts}}})();'
@@ -69,8 +72,9 @@ def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
         title=title,
         version=version(),
         sections=sections,
+        tables=tables,
         view=view,
-        models=dict.fromkeys(run.model for section in sections for run in section.runs.values()),
+        models=dict.fromkeys(run.name for section in sections for run in section.runs.values()),
         data=data,
         numbers=numbers,
         style=_static("page.css"),
@@ -88,11 +92,9 @@ _UNFIT |= {number: chr(0x2400 + number) for number in range(1, 32) if chr(number
 
 def _numbers(title: str, sections: Sequence[Section]) -> Json:
     """Return report.json: for each section its runs and its numbers."""
-    return {
-        "title": title,
-        "qabench": version(),
-        "confidence": 0.95,
-        "sections": [
+    numbers = []
+    for section in sections:
+        numbers.append(
             {
                 "benchmark": section.benchmark.name,
                 "config": section.config,
@@ -101,15 +103,29 @@ def _numbers(title: str, sections: Sequence[Section]) -> Json:
                 "runs": [_run(section, label) for label in section.runs],
                 **section.as_dict(),
             }
-            for section in sections
-        ],
+        )
+    return {
+        "title": title,
+        "qabench": version(),
+        "confidence": 0.95,
+        "sections": numbers,
     }
 
 
 def _run(section: Section, label: str) -> Json:
     run = section.runs[label]
-    names = ("path", "task", "setting", "model", "created", "status", "expected", "available")
-    return {
+    names = (
+        "path",
+        "task",
+        "setting",
+        "name",
+        "model",
+        "created",
+        "status",
+        "expected",
+        "available",
+    )
+    numbers = {
         "label": label,
         **{name: getattr(run, name) for name in names},
         "counts": run.counts(),
@@ -118,6 +134,11 @@ def _run(section: Section, label: str) -> Json:
         "arguments": bounded(run.arguments),
         "deviations": {name: run.deviations(score) for name, score in run.scores().items()},
     }
+    if run.corrections:
+        numbers["corrected"] = {
+            correction.score.name: correction.as_dict() for correction in run.corrections
+        }
+    return numbers
 
 
 def _packed(value: Any) -> str:
@@ -130,15 +151,16 @@ def _static(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """Return a content security policy that allows only this script, and nothing from other sources."""
+    """Return a content security policy that allows this script only."""
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     allowed = f"script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def _shown(value: Any) -> Any:
-    """Return a value for the page: strings with controls that reorder text, for example, as escapes."""
-    return visible(value) if type(value) is str else value  # Markup is this package's own
+    """Return a value for the page, with control characters of strings as escapes."""
+    # ``Markup`` is HTML that this package wrote.
+    return visible(value) if type(value) is str else value
 
 
 def _template() -> Any:
@@ -148,7 +170,11 @@ def _template() -> Any:
         raise MissingExtra('reports need jinja2: pip install "qabench[report]"') from None
     loader = PackageLoader("qabench.report", "static")
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.finalize = _shown
     environment.filters["score"] = "{:.3f}".format

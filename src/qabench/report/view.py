@@ -1,21 +1,29 @@
-"""The data of the page besides report.json: the questions with the marks of each run, and the answers."""
+"""The data of the page besides report.json: questions with the marks of the runs, and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import isfinite
 from typing import Any
 
 from qabench.data.rows import Json
 from qabench.evaluation import Record, ScoreSpec
-from qabench.evaluation.evaluation import with_systems
+from qabench.evaluation.comparison import Comparison
+from qabench.evaluation.details import form_data
+from qabench.evaluation.deviations import deviation_sentences
+from qabench.evaluation.labels import with_systems
+from qabench.evaluation.notes import problem_sentences, undefined_sentences
 from qabench.evaluation.records import columns_of, item_score
-from qabench.report.analysis import Section
+from qabench.evaluation.tables import correction_tables
+from qabench.io.tables import Table
+from qabench.report.section import Section
 
 Row = dict[str, Any]
-SHOWN_PROBLEMS = 8  # kinds of problems of a run
-# Characters. A page with hundreds of long conversations must still open. The logs have the complete
-# text.
+# The maximum number of kinds of problems that are shown for a run.
+SHOWN_PROBLEMS = 8
+# In characters: a page with hundreds of long conversations must still open. The logs have the
+# complete text.
 LONGEST_TEXT = 20_000
 LONGEST_CONVERSATION = 60_000
 LONGEST_OF_ALL = 60_000_000
@@ -31,17 +39,32 @@ def section_data(section: Section) -> Row:
     return {
         "key": section.key,
         "title": section.benchmark.title,
-        "metrics": list(map(_metric, specs)),
+        "metrics": [_metric(spec, section.comparisons.get(spec.name)) for spec in specs],
         "columns": {spec.name: spec.title for spec in section.score_specs},
-        "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
-        "breakdowns": [each | {"rows": None} for each in section.breakdowns],  # in report.json
+        "groupings": [
+            {"key": name, "name": section.grouping_title(name)} for name in section.groupings
+        ],
+        # report.json has the rows of breakdowns.
+        "breakdowns": [breakdown | {"rows": None} for breakdown in section.breakdowns],
+        "details": list(map(form_data, section.benchmark.report().details)),
         "tests": comparison.about() if comparison else "",
+        "paper": _paper(section),
         "questions": _questions(section, specs),
     }
 
 
-def _metric(spec: ScoreSpec) -> Row:
+def _paper(section: Section) -> Row:
+    """Return the table of the main scores for a paper, by the names of the page's formats."""
+    table = section.paper_table
+    if table is None:
+        return {}
+    return {"Markdown": table.formatted("markdown"), "LaTeX": table.formatted("latex")}
+
+
+def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Row:
+    """Return a score of the page. Scores for different questions do not rank the systems."""
     return {
+        "ranks": comparison is not None and comparison.same_questions,
         "key": spec.name,
         "title": spec.title,
         "unit": spec.unit,
@@ -52,21 +75,28 @@ def _metric(spec: ScoreSpec) -> Row:
 
 
 def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Row]:
-    """Return each question, with the statuses of its records by run, and their marks by score and run."""
+    """Return each question, its statuses by run, and its marks by score and run."""
     by_run = [run.by_id() for run in section.runs.values()]
-    ids = dict.fromkeys(id for records in by_run for id in records)
+    ids = dict.fromkeys(chain.from_iterable(by_run))
     rows = []
     for id in ids:
         answers = [records.get(id, []) for records in by_run]
-        first = next(record for records in answers for record in records)
+        # At least one run has the question.
+        first = next(chain.from_iterable(answers))
+        statuses = []
+        for records in answers:
+            statuses.append([record.status for record in records])
+        marks = []
+        for spec in specs:
+            marks.append([_marks(spec, records) for records in answers])
         rows.append(
             {
                 "id": id,
                 "question": shortened(first.question),
                 "reference": shortened(first.reference),
                 "groups": dict(first.groups),
-                "statuses": [[record.status for record in records] for records in answers],
-                "marks": [[_marks(spec, records) for records in answers] for spec in specs],
+                "statuses": statuses,
+                "marks": marks,
             }
         )
     return rows
@@ -74,24 +104,31 @@ def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Row]:
 
 def _marks(spec: ScoreSpec, records: Sequence[Record]) -> list[float | None]:
     """Return a question's own scores: one per epoch, or one for all samples (pass@k)."""
-    scores = [item_score(spec, record) for record in records]
-    if spec.reducer and records:
-        values = filter(None, (columns_of(spec, record) for record in records))
-        scores = [spec.reducer([row[0] for row in values])]
-    return [None if score is None or not isfinite(score) else round(score, 4) for score in scores]
+    if not (spec.reducer and records):
+        scores = [item_score(spec, record) for record in records]
+        return [None if score is None else round(score, 4) for score in scores]
+    rows = filter(None, (columns_of(spec, record) for record in records))
+    score = spec.reducer([row[0] for row in rows])
+    return [round(score, 4) if isfinite(score) else None]
 
 
 def deviations_of(section: Section) -> list[str]:
     """Return the distinct deviations, with the runs that have them."""
-    sentences = {label: run.deviation_sentences() for label, run in section.runs.items()}
+    sentences = {label: deviation_sentences(run) for label, run in section.runs.items()}
     return list(map("".join, with_systems(sentences)))
+
+
+def corrected_table(section: Section) -> Table | None:
+    """Return the scores of a judge corrected by labels of people, or None if there are none."""
+    tables = correction_tables(list(section.runs.values()), list(section.runs))
+    return tables[0] if tables else None
 
 
 def problems_of(section: Section) -> list[str]:
     """Return the distinct problems, with the runs that have them."""
     sentences = {}
     for label, run in section.runs.items():
-        sentences[label] = [*run.undefined_sentences(), *run.problem_sentences(SHOWN_PROBLEMS)]
+        sentences[label] = [*undefined_sentences(run), *problem_sentences(run, SHOWN_PROBLEMS)]
         if reason := run.why_unscored():
             sentences[label].append(f"no scores: {reason}")
         if run.status != "success":
@@ -103,10 +140,13 @@ def records_of(section: Section) -> list[dict[str, list[Json]]]:
     """Return the records of each run by question id, one per epoch."""
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
-    return [
-        {id: [_record(record, share) for record in records] for id, records in run.by_id().items()}
-        for run in section.runs.values()
-    ]
+    records_of_runs = []
+    for run in section.runs.values():
+        by_id = {}
+        for id, records in run.by_id().items():
+            by_id[id] = [_record(record, share) for record in records]
+        records_of_runs.append(by_id)
+    return records_of_runs
 
 
 def _record(record: Record, share: int) -> Json:
@@ -116,12 +156,14 @@ def _record(record: Record, share: int) -> Json:
         "answer": bounded(record.answer),
         "scores": bounded(record.scores),
         "detail": bounded(record.detail),
-        "messages": [[each.role, shortened(each.text, longest)] for each in record.messages],
+        "messages": [
+            [message.role, shortened(message.text, longest)] for message in record.messages
+        ],
     }
 
 
 def bounded(value: Any) -> Any:
-    """Return JSON data with long strings shortened, and None for numbers that JSON does not have (nan, infinite)."""
+    """Return JSON data with long strings shortened, and None for NaN and infinite numbers."""
     if isinstance(value, str):
         return shortened(value)
     if isinstance(value, float):
@@ -134,10 +176,7 @@ def bounded(value: Any) -> Any:
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return the text.
-
-    Of a longer text, its beginning and its end, with a note on what is left out.
-    """
+    """Return a text, or the beginning and the end of a longer one, with a note between them."""
     if len(text) <= longest:
         return text
     head, tail = longest * 3 // 4, longest // 4

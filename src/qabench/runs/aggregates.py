@@ -1,8 +1,8 @@
-"""The scores that a log of another harness has of itself, compared with the scores that follow from its samples.
+"""Compares the scores that another harness printed with the scores that follow from its samples.
 
 Harnesses write the aggregate beside the samples: Inspect in the header, lm-evaluation-harness and
 lighteval in ``results_*.json``, Every Eval Ever in the document of the run. Equal scores need no
-word. Each different one is a note with both numbers and the reason.
+note. Each different one gets a note with both numbers and the reason.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from dataclasses import dataclass, replace
 from math import inf, isclose, isfinite
 from statistics import median
 
-from qabench.data.predictions import some
 from qabench.data.rows import Json
+from qabench.errors import some
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import rows_by_question, values_of
 from qabench.evaluation.score_spec import MEAN, Pass, ScoreSpec
 
-TOLERANCE = 1e-6  # harnesses add up in other orders, and some round
-FEWEST_DIGITS = 3  # of a rounded score
+# Harnesses add up in other orders, and some round.
+TOLERANCE = 1e-6
+# The minimum number of digits of a rounded score.
+FEWEST_DIGITS = 3
 # Metrics of Inspect that are the mean of the samples, and those that say how far samples differ.
 MEANS = ("accuracy", "mean")
 SPREADS = ("stderr", "bootstrap_stderr", "std", "var", "ci", "ci_wilson")
-# From the scores of a question's epochs, in their order, to its score, as Inspect's reducers compute it.
+# Inspect's reducers: functions from the scores of a question's epochs, in order, to its score.
 REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "max": max,
     "median": median,
-    # Of several most common values the first one counts, as in Inspect.
+    # If several values are the most common, the first one counts, as in Inspect.
     "mode": lambda values: max(values, key=list(values).count),
 }
 WITH_NUMBER = re.compile(r"(at_least|pass_at|pass_k)_(\d+)")
@@ -45,7 +47,8 @@ class Reported:
         score: the name that the score has here, such as "match" or "match.max".
         metric: its name in the log, such as "accuracy".
         value: not finite if it is undefined there.
-        samples: the number of samples, or of questions if it is of reduced epochs. None if the log does not say.
+        samples: the number of samples, or of questions if it is of reduced epochs. None if the log
+            does not say.
     """
 
     score: str
@@ -80,30 +83,36 @@ class PassOfRight:
 
 
 def with_reducers(evaluation: Evaluation, reducers: Mapping[str, Sequence[str]]) -> Evaluation:
-    """Return the log of a task with epochs with the scores by the reducers that the harness used.
+    """Return a log with several epochs with one score for each reducer that the harness used.
 
-    A score whose epochs were not only averaged has the name NAME.mean here, so that it is not
-    taken for the score that the harness printed.
+    If the harness did not only average the epochs, the mean is named NAME.mean, so that nobody
+    takes it for the score that the harness printed.
 
     Args:
         evaluation: whose scores are means.
         reducers: the names of the reducers of each score, such as {"match": ["max"]}.
     """
     if all(record.epoch == 1 for record in evaluation.records):
-        return evaluation  # every reducer leaves a single value as it is
+        # Every reducer leaves a single value as it is.
+        return evaluation
     specs: list[ScoreSpec] = []
     plain = [spec for spec in evaluation.score_specs if not spec.reducer]
     for spec in plain:
-        others = [name for name in reducers.get(spec.name, ()) if name != MEAN]
-        if not others:
+        names = [name for name in reducers.get(spec.name, ()) if name != MEAN]
+        if not names:
             specs.append(spec)
             continue
         specs.append(named_mean(spec))
-        for name in others:
+        for name in names:
             reducer = _reducer(name)
-            rows = rows_by_question(spec, evaluation.records)
+            if reducer is None:
+                continue
+            values = []
+            # A score of another harness is one column, so a row has one number.
+            for rows in rows_by_question(spec, evaluation.columns()).values():
+                values.append(reducer([row[0] for row in rows]))
             # A question with fewer epochs than k has no pass@k.
-            if reducer and all(isfinite(reducer([row[0] for row in each])) for each in rows.values()):
+            if all(map(isfinite, values)):
                 specs.append(_reduced(spec, name, reducer))
     return with_passes(replace(evaluation, score_specs=specs))
 
@@ -115,20 +124,20 @@ def named_mean(spec: ScoreSpec) -> ScoreSpec:
 
 
 def with_same_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations in which the mean of a score has one name: "match.mean" if one of them calls it so."""
-    named = {
-        spec.group
-        for each in evaluations
-        for spec in each.score_specs
-        if spec.name == f"{spec.group}.{MEAN}"
-    }
+    """Name the mean of a score "match.mean" in all evaluations if one of them calls it so."""
+    with_named_mean = set()
+    for evaluation in evaluations:
+        for spec in evaluation.score_specs:
+            if spec.name == f"{spec.group}.{MEAN}":
+                with_named_mean.add(spec.group)
     renamed = []
-    for each in evaluations:
-        specs = [
-            named_mean(spec) if spec.name == spec.group and spec.group in named else spec
-            for spec in each.score_specs
-        ]
-        renamed.append(replace(each, score_specs=specs))
+    for evaluation in evaluations:
+        specs = []
+        for spec in evaluation.score_specs:
+            if spec.name == spec.group and spec.group in with_named_mean:
+                spec = named_mean(spec)
+            specs.append(spec)
+        renamed.append(replace(evaluation, score_specs=specs))
     return renamed
 
 
@@ -140,7 +149,9 @@ def _reducer(name: str) -> Callable[[Sequence[float]], float] | None:
     if numbered is None:
         return None
     kind, k = numbered[1], int(numbered[2])
-    return AtLeast(k) if kind == "at_least" else PassOfRight(Pass(k, all=kind == "pass_k"))
+    if kind == "at_least":
+        return AtLeast(k)
+    return PassOfRight(Pass(k, all=kind == "pass_k"))
 
 
 def reduced_name(score: str, reducer: str | None, several: bool) -> str:
@@ -152,6 +163,7 @@ def reduced_name(score: str, reducer: str | None, several: bool) -> str:
 
 
 def _reduced(spec: ScoreSpec, name: str, reducer: Callable[[Sequence[float]], float]) -> ScoreSpec:
+    """Return the score that is the mean over questions of what a reducer makes of their epochs."""
     own = reduced_name(spec.name, name, several=True)
     return replace(
         spec,
@@ -166,85 +178,98 @@ def _reduced(spec: ScoreSpec, name: str, reducer: Callable[[Sequence[float]], fl
 def reported_by_inspect(
     results: Json, has_epochs: bool
 ) -> tuple[list[Reported], dict[str, list[str]], list[Reported]]:
-    """Return the scores in the ``results`` of a log of Inspect, the reducers of each, and its other metrics.
+    """Return the scores in a log of Inspect, the reducers of each, and its other metrics.
 
     Every reducer leaves a single epoch as it is. The other metrics, such as the perplexity of a
     corpus, do not follow from one number per sample.
     """
-    reported: list[Reported] = []
+    # Each mean has the name of its reducer before it.
+    means: list[tuple[str | None, Reported]] = []
     reducers: dict[str, list[str]] = {}
-    others: list[Reported] = []
+    other_metrics: list[Reported] = []
     for score in results.get("scores") or ():
         name = score["name"]
-        # One of several keys of the values of a scorer.
-        base = name if name == score.get("scorer", name) else f"{score['scorer']}.{name}"
+        base = name
+        if name != score.get("scorer", name):
+            # The scorer's values are dicts, and this is one of their keys.
+            base = f"{score['scorer']}.{name}"
         reducer = score.get("reducer")
-        own = reducers.setdefault(base, [])
-        own += [reducer] if reducer and reducer not in own else []
+        reducers_of_score = reducers.setdefault(base, [])
+        if reducer and reducer not in reducers_of_score:
+            reducers_of_score.append(reducer)
         for key, metric in (score.get("metrics") or {}).items():
             kind = str(metric.get("group") or metric.get("name") or key).rpartition("/")[2]
             value = metric.get("value")
             if kind in SPREADS or not isinstance(value, int | float):
                 continue
-            if kind in MEANS:
-                by = f"{kind} of {reducer}" if reducer and reducer != MEAN else kind
-                place = base if reducer is None else f"{base}\n{reducer}"
-                reported.append(Reported(place, by, value, score.get("scored_samples")))
-            else:
-                others.append(Reported(base, key, value))
-    several = {
-        base: has_epochs and any(name != MEAN for name in names) for base, names in reducers.items()
-    }
+            if kind not in MEANS:
+                other_metrics.append(Reported(base, key, value))
+                continue
+            if reducer and reducer != MEAN:
+                kind = f"{kind} of {reducer}"
+            means.append((reducer, Reported(base, kind, value, score.get("scored_samples"))))
+    # Only now all reducers of a score are known, on which its name depends.
     named = []
-    for each in reported:
-        base, _, reducer = each.score.partition("\n")
-        named.append(replace(each, score=reduced_name(base, reducer or None, several[base])))
-    return named, reducers, others
+    for reducer, mean in means:
+        has_other_reducer = bool(set(reducers[mean.score]) - {MEAN})
+        several = has_epochs and has_other_reducer
+        named.append(replace(mean, score=reduced_name(mean.score, reducer or None, several)))
+    return named, reducers, other_metrics
 
 
 def with_reported(
     evaluation: Evaluation, reported: Sequence[Reported], others: Sequence[Reported] = ()
 ) -> Evaluation:
-    """Return the log of another task with a note for each score that its own aggregate has differently.
+    """Add a note for each score that the log's own aggregate has differently.
 
     Args:
-        evaluation: with the scores that follow from the samples.
+        evaluation: an evaluation with the scores that follow from the samples.
         reported: the aggregate.
         others: metrics of the aggregate that need not be means, such as those over a whole corpus.
     """
     by_name = {spec.name: spec for spec in evaluation.score_specs}
-    own = values_of(evaluation.score_specs, evaluation.records)
+    values_here = values_of(evaluation.score_specs, evaluation.records)
     notes = dict.fromkeys(evaluation.notes)
-    told: set[str] = set()
-    for each in reported:
-        if each.score in told:
+    scores_with_note: set[str] = set()
+    for theirs in reported:
+        if theirs.score in scores_with_note:
             continue
-        here = own.get(each.score)
-        if here is None and not isfinite(each.value):
+        here = values_here.get(theirs.score)
+        if here is None and not isfinite(theirs.value):
             continue
-        if here is not None and _is_equal(each.value, here):
+        if here is not None and _is_equal(theirs.value, here):
             continue
-        told.add(each.score)
-        shown = "not computed here" if here is None else f"{here:.4f} here"
-        theirs = f"{each.value:.4f}" if isfinite(each.value) else "undefined"
-        reason = _reason(evaluation, each, by_name.get(each.score), here)
-        notes[f"{each.score} is {theirs} in the log ({each.metric}), {shown}: {reason}"] = None
-    groups = {spec.name: spec.group for spec in evaluation.score_specs}
-    only_there = [
-        f"{each.score} {each.metric} {each.value:.6g}"
-        for each in others
-        if not any(
-            groups[name] == each.score and _is_equal(each.value, here) for name, here in own.items()
+        scores_with_note.add(theirs.score)
+        shown_here = "not computed here"
+        if here is not None:
+            shown_here = f"{here:.4f} here"
+        shown_there = "undefined"
+        if isfinite(theirs.value):
+            shown_there = f"{theirs.value:.4f}"
+        reason = _reason(evaluation, theirs, by_name.get(theirs.score), here)
+        note = (
+            f"{theirs.score} is {shown_there} in the log ({theirs.metric}), {shown_here}: {reason}"
         )
-    ]
+        notes[note] = None
+    only_there = []
+    for theirs in others:
+        is_here = False
+        for name, here in values_here.items():
+            if by_name[name].group == theirs.score and _is_equal(theirs.value, here):
+                is_here = True
+                break
+        if not is_here:
+            only_there.append(f"{theirs.score} {theirs.metric} {theirs.value:.6g}")
     if only_there:
         notes[f"only over the whole corpus, in the log: {', '.join(only_there)}"] = None
     return replace(evaluation, notes=list(notes))
 
 
 def _is_equal(theirs: float, ours: float) -> bool:
+    """Return whether two scores are equal, up to the order of a sum and the log's rounding."""
     if isclose(theirs, ours, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
         return True
+    # The log may have a rounded number, whose digits say how it was rounded.
     digits = len(repr(theirs).partition(".")[2])
     return FEWEST_DIGITS <= digits < 10 and isclose(round(ours, digits), theirs, abs_tol=1e-12)
 
@@ -252,20 +277,32 @@ def _is_equal(theirs: float, ours: float) -> bool:
 def _reason(
     evaluation: Evaluation, reported: Reported, spec: ScoreSpec | None, here: float | None
 ) -> str:
+    """Say why a score of the log is not what follows from its samples.
+
+    Args:
+        evaluation: the evaluation of the samples.
+        reported: the score in the log.
+        spec: the score of this name here, or None without one.
+        here: its value, or None if it is not defined.
+    """
     records = evaluation.records
     stem, _, reducer = reported.score.rpartition(".")
-    if here is None and stem in {each.group for each in evaluation.score_specs}:
+    groups = {spec.group for spec in evaluation.score_specs}
+    if here is None and stem in groups:
         return f"the reducer {reducer} is not known here, or has too few epochs of some questions"
     if here is None:
         return "the samples have no number for it; it is only over the whole corpus"
-    columns = spec.needs if spec else (reported.score,)
-    valued = [record for record in records if all(name in record.scores for name in columns)]
+    columns = {reported.score}
+    if spec:
+        columns = set(spec.needs)
+    valued = [record for record in records if columns <= record.scores.keys()]
     reasons = []
     if lacking := len(records) - len(valued):
         reasons.append(f"{lacking} of {len(records)} samples here have no value")
     if failed := [record.id for record in records if record.status == FAILED]:
         reasons.append(f"{len(failed)} failed ({some(failed)})")
-    counts = (len(valued), len({record.id for record in valued}))
+    question_ids = {record.id for record in valued}
+    counts = (len(valued), len(question_ids))
     if reported.samples is not None and reported.samples not in counts:
         reasons.append(f"the log's is over {reported.samples} samples, this one over {counts[0]}")
     if not reasons:

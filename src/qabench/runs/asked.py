@@ -7,12 +7,12 @@ prompt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from qabench.benchmarks import Setting, benchmark
-from qabench.benchmarks.base import UNKNOWN_TEXT
+from qabench.benchmarks.logs import UNKNOWN_TEXT
 from qabench.errors import QabenchError
 from qabench.evaluation import FAILED, Evaluation, Message
 from qabench.evaluation.scoring import Messages
@@ -28,29 +28,38 @@ NOT_COMPARED = "not compared"
 def with_asked_texts(
     evaluation: Evaluation, setting: Setting, arguments: Mapping[str, Any]
 ) -> Evaluation:
-    """Return the evaluation of a run with the field ``asked_text`` in its signatures, if it says something.
+    """Sign that a run was not asked as its setting asks (``asked_text``).
 
     Without the field, every text that was sent first is what the setting asks.
 
     Args:
-        evaluation: of a log of a task of qabench, with the setting's own solver.
+        evaluation: the evaluation of a log of a task of qabench, with the setting's own solver.
         setting: the setting.
         arguments: the task's arguments.
     """
     scorer = benchmark(evaluation.benchmark)
-    groups = [group for group in evaluation.signatures if group not in scorer.groups_without_model]
-    asked = [
-        record
-        for record in evaluation.records
-        if record.messages and record.status != FAILED and record.replies != 0
-    ]
+    logs = scorer.logs()
+    groups = _groups_of_model(evaluation, logs.groups_without_model)
+    # A question that failed, or was answered without a model, need not have been asked.
+    asked = []
+    for record in evaluation.records:
+        if record.messages and record.status != FAILED and record.replies != 0:
+            asked.append(record)
     if not groups or not asked:
         return evaluation
-    if arguments.get("questions"):  # the file may be another one today; its digest is signed
+    if arguments.get("questions"):
+        # The file may have changed since the run. Its digest is in the signature.
         return _signed(evaluation, groups, NOT_COMPARED + " (custom questions)", IRRELEVANT)
-    labels = {parse_field(evaluation.signatures[group], "prompt") for group in groups} - {None}
+    # The signatures of scores are of the prompt that was sent. The run's own was signed before the
+    # first call, and a model that rejects tools gets another prompt.
+    scored = {spec.group for spec in evaluation.score_specs}
+    prompt = None
+    for group in sorted(groups, key=lambda group: group not in scored):
+        prompt = parse_field(evaluation.signatures[group], "prompt")
+        if prompt is not None:
+            break
     try:
-        render = scorer.first_messages(setting, arguments, next(iter(labels), None))
+        render = logs.first_messages(setting, arguments, prompt)
         if render is None:
             return _signed(evaluation, groups, NOT_COMPARED, IRRELEVANT)
         rows = {question.id: question.row for question in scorer.load(evaluation.config).rows}
@@ -60,7 +69,8 @@ def with_asked_texts(
             candidates = [] if row is None else render(row, record)
             if not any(is_sent_as(expected, record.messages) for expected in candidates):
                 differing += 1
-    except QabenchError as error:  # such as prompts or data that are not available here
+    except QabenchError as error:
+        # Prompts or data may not be available here.
         reason = str(error).partition(":")[0]
         return _signed(evaluation, groups, f"{NOT_COMPARED} ({reason:.80})", IRRELEVANT)
     if differing:
@@ -69,12 +79,18 @@ def with_asked_texts(
     return evaluation
 
 
+def _groups_of_model(evaluation: Evaluation, without_model: Collection[str]) -> list[str]:
+    """Return the groups of scores with a signature that depend on what a model answered."""
+    return [group for group in evaluation.signatures if group not in without_model]
+
+
 def _signed(evaluation: Evaluation, groups: Sequence[str], value: str, field: Field) -> Evaluation:
+    """Return an evaluation whose signatures of these groups have the field ``asked_text``."""
     return evaluation.signed_groups(groups, {ASKED_TEXT: field}, **{ASKED_TEXT: value})
 
 
 def parse_field(line: str, name: str) -> str | None:
-    """Return the value of a field of a signature, or None without it and for a text that is not a signature."""
+    """Return the value of a field of a signature, or None if the text has no such field."""
     try:
         return parse(line)[1].get(name)
     except QabenchError:
@@ -82,44 +98,55 @@ def parse_field(line: str, name: str) -> str | None:
 
 
 def is_sent_as(expected: Messages, messages: Sequence[Message]) -> bool:
-    """Return whether a conversation begins with these messages. ``UNKNOWN_TEXT`` stands for any text."""
+    """Return whether a conversation begins with these messages. ``UNKNOWN_TEXT`` is any text."""
+    # What follows the first reply depends on the model.
     first = list(takewhile(lambda message: message.role != "assistant", messages))
-    if [message.role for message in first] != [role for role, _ in expected]:
+    roles = [message.role for message in first]
+    if roles != [role for role, _ in expected]:
         return False
-    return all(
-        _fits(SURROGATE.sub("\ufffd", text), message.text)
-        for (_, text), message in zip(expected, first, strict=True)
-    )
+    for (_, text), message in zip(expected, first, strict=True):
+        # Messages were sent without lone surrogates, which UTF-8 cannot encode.
+        if not _fits(SURROGATE.sub("\ufffd", text), message.text):
+            return False
+    return True
 
 
 def _fits(expected: str, text: str) -> bool:
-    parts = expected.split(UNKNOWN_TEXT)
-    if len(parts) == 1:
+    """Return whether a text is the expected one, in which ``UNKNOWN_TEXT`` stands for any text."""
+    fixed_texts = expected.split(UNKNOWN_TEXT)
+    if len(fixed_texts) == 1:
         return expected.strip() == text.strip()
-    start, end = parts[0].lstrip(), parts[-1].rstrip()
+    start = fixed_texts[0].lstrip()
+    end = fixed_texts[-1].rstrip()
     if not (text.startswith(start) and text.endswith(end) and len(text) >= len(start) + len(end)):
         return False
-    place = len(start)
-    for part in parts[1:-1]:
-        place = text.find(part, place)
-        if place < 0:
+    # The others must follow in their order, and none may overlap the one before.
+    position = len(start)
+    for fixed_text in fixed_texts[1:-1]:
+        position = text.find(fixed_text, position)
+        if position < 0:
             return False
-        place += len(part)
+        position += len(fixed_text)
     return True
 
 
 def with_edited_answers(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with a deviation for answers that are not what the model replied in the log."""
-    scorer = benchmark(evaluation.benchmark)
+    """Sign how many answers are not what the model replied in the log, if there are any."""
+    logs = benchmark(evaluation.benchmark).logs()
     edited = 0
     for record in evaluation.records:
-        texts = scorer.scored_replies(record) if record.status != FAILED else []
-        replies = [message.text.strip() for message in record.messages if message.role == "assistant"]
-        # Of several replies to one prompt, the log has one as a message.
+        if record.status == FAILED:
+            continue
+        texts = logs.scored_replies(record)
+        replies = []
+        for message in record.messages:
+            if message.role == "assistant":
+                replies.append(message.text.strip())
+        # If a prompt has several replies, the log has only one of them as a message.
         if texts and replies and not any(text.strip() in replies for text in texts):
             edited += 1
     if not edited:
         return evaluation
-    groups = [group for group in evaluation.signatures if group not in scorer.groups_without_model]
+    groups = _groups_of_model(evaluation, logs.groups_without_model)
     value = f"{edited} of {len(evaluation.records)} are not the model's replies in the log"
     return evaluation.signed_groups(groups, {"answers": _EDITED}, answers=value)

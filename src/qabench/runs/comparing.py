@@ -1,4 +1,4 @@
-"""``qabench.compare``: systems on the same questions, from logs, files of predictions, or evaluations."""
+"""``qabench.compare``: systems on the same questions, from logs, predictions or evaluations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.errors import InputError, unknown_name
-from qabench.evaluation import Evaluation
+from qabench.data.predictions import IN_MEMORY
+from qabench.data.rows import grouped, natural_key
+from qabench.errors import InputError, some, unknown_name
+from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison, compare_groups
 from qabench.evaluation.comparison import compare as compare_evaluations
-from qabench.evaluation.evaluation import labels
-from qabench.evaluation.matching import common_scores, matched
+from qabench.evaluation.judged import corrected_pairs
+from qabench.evaluation.labels import labels
+from qabench.evaluation.matching import common_scores, matched, with_lower_better
+from qabench.evaluation.notes import left_out_sentences
 from qabench.evaluation.records import column_names
-from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores, split_names
+from qabench.evaluation.score_spec import (
+    Names,
+    Pass,
+    ScoreSpec,
+    present,
+    select_scores,
+    split_names,
+)
 from qabench.evaluation.scoring import Progress
 from qabench.runs.aggregates import with_same_names
+from qabench.runs.clusters import clusters_named, with_clusters
+from qabench.runs.human import Human, with_human
 from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
 
@@ -25,9 +38,9 @@ System = str | Path | Evaluation
 
 
 def compare(
-    name: str | None,
-    config: str | None,
-    systems: Sequence[System] | Mapping[str, System],
+    name: str | Sequence[System] | Mapping[str, System] | None,
+    config: str | None = None,
+    systems: Sequence[System] | Mapping[str, System] | None = None,
     scores: Names = None,
     *,
     test: str = TEST,
@@ -36,27 +49,40 @@ def compare(
     seed: int = SEED,
     questions: str | Path | None = None,
     by: Sequence[str] = (),
+    human: Human | None = None,
+    cluster: str | None = None,
+    lower_is_better: Sequence[str] = (),
+    baseline: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare systems on the same questions, as ``qabench compare`` does.
 
-    With several scores, the comparisons by all but the first are ``others`` of the result.
+    With several scores, the comparisons by all but the first are ``others`` of the result. Systems
+    on several tasks are compared on each task that two of them have.
 
     Args:
         name: the benchmark, such as "fanoutqa". None for logs, which name it, and for logs of any
-            task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever.
-        config: such as "dev". None for the benchmark's default.
+            task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever. It can be left
+            out: ``compare([first, second])`` takes evaluations and logs.
+        config: the config's name, such as "dev". None for the benchmark's default.
         systems: logs of runs, folders of logs, files of predictions, or evaluations, or these by
             label.
         scores: names of scores or groups, such as "acc.loose". None for the benchmark's main score,
             or for all scores that the logs of another task have in common.
         test: "randomization" or "bootstrap". See ``qabench.stats``.
-        correction: of p-values over the pairs: "holm", "bh" or "none".
-        resamples: of intervals and tests.
-        seed: of intervals and tests.
+        correction: how p-values are corrected over the pairs: "holm", "bh" or "none".
+        resamples: the number of resamples of intervals and tests.
+        seed: the seed of intervals and tests.
         questions: a file of questions in the benchmark's official format.
         by: groupings, such as "domain": the systems are also compared on each group.
+        human: labels of people, by which scores of a judge and their differences are corrected. See
+            ``qabench.evaluate_predictions``.
+        cluster: a field of the questions of logs, or a grouping: questions with the same value are
+            swapped together.
+        lower_is_better: names of scores of another task, such as error rates, whose lower value is
+            better.
+        baseline: the label of the system that all others are compared with. None for all pairs.
         progress: called with the number of units scored, and of all units.
         **options: options of the benchmark, as in ``qabench.evaluate_predictions``.
 
@@ -65,65 +91,185 @@ def compare(
             system has the scores.
         SourceError: the benchmark's data is not available.
     """
+    if systems is None:
+        if name is None or isinstance(name, str):
+            raise InputError(
+                "give the systems: compare([FIRST, SECOND]) for logs and evaluations, or compare(NAME, CONFIG, "
+                "[FIRST, SECOND]) for files of predictions"
+            )
+        systems = name
+        name = None
+    if not isinstance(name, str | None):
+        raise InputError("the systems are given twice: as the first argument and as systems")
     scorer = benchmark(name or "")
-    read = read_evaluations(
-        list(systems.values()) if isinstance(systems, Mapping) else list(systems),
-        scorer.name or None,
-        config,
-        scores=scores,
-        questions=None if questions is None else Path(questions),
-        progress=progress,
-        **scorer.checked_options(options),
-    )
-    evaluations = read.evaluations
-    _check(evaluations, read.notes)
-    names = list(systems) if isinstance(systems, Mapping) else labels(evaluations)
-    if len(names) != len(evaluations):
-        raise InputError(
-            f"{len(names)} labels for {len(evaluations)} systems; give one log or file for each label"
+    labels_of_user = None
+    if isinstance(systems, Mapping):
+        labels_of_user = list(systems)
+        paths = list(systems.values())
+    else:
+        paths = list(systems)
+
+    # Read and score the systems.
+    questions_file = None if questions is None else Path(questions)
+    with clusters_named(cluster):
+        read = read_evaluations(
+            paths,
+            scorer,
+            config,
+            scores=scores,
+            questions=questions_file,
+            progress=progress,
+            **scorer.checked_options(options),
         )
+    clustered = with_clusters(read.evaluations, cluster)
+    evaluations, unused_labels = with_human(clustered, human)
+    read.notes.extend(unused_labels)
+
+    # Find what is wrong before the tests, which take longest.
+    _check(evaluations, read.notes)
+    # A folder of logs has several systems, but one label.
+    if labels_of_user and len(labels_of_user) != len(evaluations):
+        raise InputError(
+            f"{len(labels_of_user)} labels for {len(evaluations)} systems; give one log or file for each label"
+        )
+    groupings: set[str] = set()
+    for evaluation in evaluations:
+        groupings.update(evaluation.groupings())
+    for grouping in by:
+        if grouping not in groupings:
+            raise unknown_name("the questions have no grouping", grouping, sorted(groupings))
+    evaluations = with_lower_better(evaluations, lower_is_better)
     testing: dict[str, Any] = {
         "test": test,
         "correction": correction,
         "resamples": resamples,
         "seed": seed,
+        "baseline": baseline or "",
     }
+
+    # Compare the systems on each task.
+    notes = list(read.notes)
+    comparisons: list[Comparison] = []
+    for positions in _by_task(evaluations):
+        task = [evaluations[position] for position in positions]
+        if len(task) < 2:
+            notes.append(f"{task[0].path} is left out: no other system is on {task[0].questions}")
+            continue
+        names = labels(task)
+        if labels_of_user:
+            names = [labels_of_user[position] for position in positions]
+        compare_task = _compare_files if task[0].benchmark else _compare_logs
+        comparison = _corrected(compare_task(names, task, scores, by, **testing))
+        comparisons += [replace(comparison, others=()), *comparison.others]
+        notes += comparison.notes
+    first, *others = comparisons
+    return replace(first, others=tuple(others), notes=tuple(notes))
+
+
+def _by_task(evaluations: Sequence[Evaluation]) -> list[list[int]]:
+    """Return the positions of the evaluations of each task, or of all if they can be compared."""
+    everything = list(range(len(evaluations)))
+    by_questions = grouped((evaluations[position].questions, position) for position in everything)
+    tasks = list(by_questions.values())
+    if len(tasks) == 1 or all(len(positions) == 1 for positions in tasks):
+        return [everything]
+    if not any(evaluation.benchmark for evaluation in evaluations):
+        try:
+            common_scores(with_same_names(matched(evaluations)), None)
+        except InputError:
+            # Logs with different questions or scores are compared task by task.
+            return tasks
+        return [everything]
+    return tasks
+
+
+def _compare_files(
+    names: Sequence[str],
+    evaluations: Sequence[Evaluation],
+    scores: Names,
+    by: Sequence[str],
+    **testing: Any,
+) -> Comparison:
+    """Compare systems on a config of a benchmark by some scores, or by its main score."""
     scorer = benchmark(evaluations[0].benchmark)
-    groupings = {name for evaluation in evaluations for name in evaluation.groupings()}
-    if unknown := [name for name in by if name not in groupings]:
-        raise unknown_name("the questions have no grouping", unknown[0], sorted(groupings))
-    if not scorer.name:
-        comparison = _compare_logs(names, evaluations, scores, by, **testing)
-        return replace(comparison, notes=(*read.notes, *comparison.notes))
     by_label = dict(zip(names, evaluations, strict=True))
-    comparisons = [
-        compare_evaluations(by_label, spec, **testing) for spec in _chosen(scorer, scores, evaluations)
-    ]
-    computed = [comparison for comparison in comparisons if comparison.systems]
+    computed = []
+    for spec in _chosen(scorer, scores, evaluations):
+        comparison = compare_evaluations(by_label, spec, **testing)
+        if comparison.systems:
+            computed.append(comparison)
     if not computed:
-        available = {score for evaluation in evaluations for score in evaluation.scores()}
-        named = "a score" if scores is None else f"the scores {', '.join(split_names(scores))}"
-        raise InputError(
-            f"no system has {named}: undefined for these answers, or not computed. "
-            f"Choose others with --scores: {', '.join(sorted(available)) or 'none'}"
-        )
-    unscored = [
-        f"{label} has no score {comparison.spec.name}"
-        for comparison in computed
-        for label in by_label
-        if label not in comparison.systems
-    ]
+        raise InputError(_why_not_computed(by_label, scores))
+    unscored = []
+    for comparison in computed:
+        for label in by_label:
+            if label not in comparison.systems:
+                unscored.append(f"{label} has no score {comparison.spec.name}")
     # Without a pair there is nothing to compare: one system has several samples, and pass@k.
     shown = [comparison for comparison in computed if comparison.pairs]
     if not shown:
         raise InputError(_why_no_pairs(computed, unscored))
-    groups = [
-        each
-        for grouping in by
-        for comparison in shown
-        for each in compare_groups(by_label, comparison.spec, grouping, **testing)
-    ]
-    return replace(shown[0], others=(*shown[1:], *groups), notes=(*read.notes, *unscored))
+    specs = [comparison.spec for comparison in shown]
+    groups, notes_of_groups = _by_groups(by_label, specs, by, **testing)
+    return replace(shown[0], others=(*shown[1:], *groups), notes=(*unscored, *notes_of_groups))
+
+
+def _by_groups(
+    by_label: Mapping[str, Evaluation],
+    specs: Sequence[ScoreSpec],
+    by: Sequence[str],
+    **testing: Any,
+) -> tuple[list[Comparison], list[str]]:
+    """Compare systems on each group of some groupings, with notes about groups without a pair."""
+    comparisons = []
+    notes = []
+    for grouping in by:
+        groups: dict[str, None] = {}
+        for evaluation in by_label.values():
+            groups |= dict.fromkeys(evaluation.by_group(grouping))
+        for spec in specs:
+            compared = compare_groups(by_label, spec, grouping, **testing)
+            comparisons += compared
+            without_pair = set(groups)
+            for comparison in compared:
+                if comparison.group:
+                    without_pair.discard(comparison.group[1])
+            if without_pair:
+                missing = sorted(without_pair, key=natural_key)
+                notes.append(
+                    f"{spec.name} by {grouping}: fewer than two systems have a score for the same "
+                    f"questions of {some(missing)}"
+                )
+    return comparisons, notes
+
+
+def _corrected(comparison: Comparison) -> Comparison:
+    """Return a comparison with the corrected differences of its systems, if there are labels."""
+    corrections = {}
+    for label, evaluation in comparison.evaluations.items():
+        if evaluation.corrections:
+            corrections[label] = evaluation.corrections
+    if not corrections:
+        return comparison
+    return replace(comparison, corrected=tuple(corrected_pairs(corrections)))
+
+
+def _why_not_computed(by_label: Mapping[str, Evaluation], scores: Names) -> str:
+    """Return why no system has one of the chosen scores, and which ones there are."""
+    named = "a score"
+    if scores is not None:
+        named = f"the scores {', '.join(split_names(scores))}"
+    unanswered = [label for label, evaluation in by_label.items() if not evaluation.records]
+    without_answers = ""
+    if unanswered:
+        without_answers = f" {', '.join(unanswered)}: no answers yet."
+    available: set[str] = set()
+    for evaluation in by_label.values():
+        available.update(evaluation.scores())
+    return (
+        f"no system has {named}: undefined for these answers, or not computed.{without_answers} "
+        f"Choose others with --scores: {', '.join(sorted(available)) or 'none'}"
+    )
 
 
 def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) -> str:
@@ -138,15 +284,17 @@ def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) ->
 
 
 def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[ScoreSpec]:
-    """Return the named scores that an evaluation has the columns of.
-
-    Without names, it is the main score.
-    """
+    """Return the named scores that an evaluation has, or without names its main score."""
     if names is None:
         return list(filter(None, [scorer.headline_score(evaluations)]))
-    declared = {spec.name: spec for each in evaluations for spec in each.score_specs}
+    declared: dict[str, ScoreSpec] = {}
+    records: list[Record] = []
+    for evaluation in evaluations:
+        records += evaluation.records
+        for spec in evaluation.score_specs:
+            declared[spec.name] = spec
     selected = select_scores(list(declared.values()), names, scorer.title)
-    columns = column_names(record for each in evaluations for record in each.records)
+    columns = column_names(records)
     return present(selected, sorted(columns))
 
 
@@ -157,28 +305,47 @@ def _compare_logs(
     by: Sequence[str],
     **testing: Any,
 ) -> Comparison:
-    """Compare logs of a task of another harness by some scores, or by each score that all of them have."""
+    """Compare logs of another harness's task by some scores, or by all that they have in common."""
     same = _with_common_groups(with_same_names(matched(evaluations)))
     by_label = dict(zip(names, same, strict=True))
     notes = []
     tasks = dict.fromkeys(evaluation.config for evaluation in evaluations)
     if len(tasks) > 1:
         notes.append(f"the logs are of several tasks with the same questions: {', '.join(tasks)}")
-    ids = [{record.id for record in each.records} for each in same]
-    if partial := len(set().union(*ids)) - len(set.intersection(*ids)):
-        notes.append(f"questions that only some of the systems have: {partial}")
+    ids = []
+    for evaluation in same:
+        ids.append({record.id for record in evaluation.records})
+    in_all_systems = set.intersection(*ids)
+    in_some_systems = set[str]().union(*ids) - in_all_systems
+    if in_some_systems:
+        notes.append(f"questions that only some of the systems have: {len(in_some_systems)}")
     specs = common_scores(same, scores)
+    if scores is None:
+        notes += _not_in_common(by_label, specs)
     for label, evaluation in by_label.items():
-        sentences = [*evaluation.notes, *evaluation.left_out_sentences(specs)]
+        sentences = [*evaluation.notes, *left_out_sentences(evaluation, specs)]
         notes += [f"{label}: {sentence}" for sentence in sentences]
+    # Unlike files, all logs have each of these scores.
     compared = [compare_evaluations(by_label, spec, **testing) for spec in specs]
-    groups = [
-        each
-        for grouping in by
-        for spec in specs
-        for each in compare_groups(by_label, spec, grouping, **testing)
-    ]
+    groups, notes_of_groups = _by_groups(by_label, specs, by, **testing)
+    notes += notes_of_groups
     return replace(compared[0], others=(*compared[1:], *groups), notes=tuple(notes))
+
+
+def _not_in_common(by_label: Mapping[str, Evaluation], compared: Sequence[ScoreSpec]) -> list[str]:
+    """Say which scores are not compared because some logs do not have them."""
+    common = {spec.name for spec in compared}
+    with_score: dict[str, list[str]] = {}
+    for label, evaluation in by_label.items():
+        for spec in evaluation.score_specs:
+            # pass@k depends on the number of samples, which a note of the log states.
+            if spec.name not in common and not isinstance(spec.reducer, Pass):
+                with_score.setdefault(spec.name, []).append(label)
+    sentences = []
+    for name, labels_with_score in with_score.items():
+        without = [label for label in by_label if label not in labels_with_score]
+        sentences.append(f"{name} is not compared: not in {', '.join(without)}")
+    return sentences
 
 
 def _with_common_groups(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -192,23 +359,31 @@ def _with_common_groups(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
             own = groups.setdefault(record.id, {})
             for grouping, members in record.groups.items():
                 own.setdefault(grouping, members)
-    return [
-        replace(each, records=[replace(record, groups=groups[record.id]) for record in each.records])
-        for each in evaluations
-    ]
+    regrouped = []
+    for evaluation in evaluations:
+        records = [replace(record, groups=groups[record.id]) for record in evaluation.records]
+        regrouped.append(replace(evaluation, records=records))
+    return regrouped
 
 
 def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:
+    """Raise InputError if these are fewer than two systems, one of them twice, or several tasks."""
     if len(evaluations) < 2:
-        left_out = "".join(f". {note}" for note in notes)
+        sentence = "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
+        raise InputError(". ".join([sentence, *notes]))
+    # A file can have several systems. Predictions in memory have no file, and may be of two systems.
+    systems = []
+    for evaluation in evaluations:
+        if not evaluation.path.startswith(IN_MEMORY):
+            systems.append((evaluation.path, evaluation.model, evaluation.config))
+    for system in systems:
+        if systems.count(system) > 1:
+            path = system[0]
+            raise InputError(f"the file was given twice: {path}")
+    questions = [evaluation.questions for evaluation in evaluations]
+    has_several_benchmarks = len({evaluation.benchmark for evaluation in evaluations}) > 1
+    if has_several_benchmarks and len(set(questions)) == len(questions):
+        tasks = [evaluation.benchmark or evaluation.config for evaluation in evaluations]
         raise InputError(
-            "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
-            + left_out
+            f"systems must be compared on the same questions; these are on {', '.join(sorted(tasks))}"
         )
-    # a file can have several systems
-    systems = [(each.path, each.model, each.config) for each in evaluations]
-    if repeated := [system for system in systems if system[0] and systems.count(system) > 1]:
-        raise InputError(f"the file was given twice: {repeated[0][0]}")
-    if len({each.benchmark for each in evaluations}) > 1:
-        tasks = ", ".join(sorted(each.benchmark or each.config for each in evaluations))
-        raise InputError(f"systems must be compared on the same questions; these are on {tasks}")

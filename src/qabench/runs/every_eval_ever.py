@@ -1,4 +1,4 @@
-"""Evaluations in the schema of Every Eval Ever (https://evalevalai.com), which collects results of papers and tools.
+"""Evaluations in the schema of Every Eval Ever (https://evalevalai.com), a collection of results.
 
 An evaluation is two files: its scores with intervals, signatures and deviations, and one line per
 record and score. ``every_eval_ever validate`` accepts both.
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from qabench.benchmarks import benchmark
 from qabench.data.rows import Json, without_none
-from qabench.evaluation.records import PREDICTIONS, item_score
+from qabench.evaluation.records import ANSWERED, PREDICTIONS, item_score
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.io.tables import without_folders
+from qabench.io.redaction import without_folders
 from qabench.llm.endpoint import ADDRESSED
 
 if TYPE_CHECKING:
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
     from qabench.evaluation.records import Score
 
 SCHEMA_VERSION = "0.3.0"
-# In the names of scores whose range is not 0 to 1.
-UNBOUNDED = ("bleurt", "kappa", "correlation")
 # Providers in Inspect's names of models that made the models they serve.
 DEVELOPERS = ("anthropic", "google", "mistral", "openai")
 GENERATION_OPTIONS = ("temperature", "top_p", "top_k", "max_tokens")
-# See ``qabench.stats.score_bounds``.
+# See ``qabench.stats.intervals.score_bounds``.
 INTERVAL_METHOD = (
     "0/1 scores: Clopper-Pearson. Other fractions: Clopper-Pearson at the effective number of questions (Korn and "
     "Graubard). Others: Student's t with the variance of the jackknife"
@@ -44,7 +42,7 @@ INTERVAL_METHOD = (
 def write_evaluation(
     run: Evaluation, folder: Path, developer: str | None = None, model_id: str | None = None
 ) -> Path:
-    """Write the scores and the records of an evaluation below ``folder``/data, and return the file of the scores.
+    """Write scores and records below ``folder``/data, and return the file of the scores.
 
     The path and all values but the time of the export are the same each time. No text has a path of
     this machine, except questions and answers.
@@ -54,9 +52,13 @@ def write_evaluation(
         folder: the output.
         developer: who made the model. By default the organization in the model's id. Left out if
             there is none.
-        model_id: such as "org/name". By default from the model's name in the run.
+        model_id: the model's id, such as "org/name". By default the name that was given to the run,
+            if it has this form, else from the model's name in the run.
     """
+    # Find the id of the model and of the evaluation, which the paths follow from.
     run = _without_paths(run)
+    if model_id is None and re.fullmatch(r"[\w.-]+/[\w.-]+", run.given_name or ""):
+        model_id = run.given_name
     model_id = model_id or _model_id(run.model)
     organization, _, model_name = model_id.rpartition("/")
     organization = organization.rpartition("/")[2]
@@ -64,9 +66,11 @@ def write_evaluation(
     owner_folder = _as_folder(organization or developer)
     model = f"{owner_folder}/{_as_folder(model_name)}"
     evaluation_id = f"{run.benchmark}_{run.config}_{run.setting}/{model}/{run.created or run.path}"
+    # The collection's names of files are UUIDs. This one is the same for each export of a run.
     unique = uuid.UUID(bytes=hashlib.sha256(evaluation_id.encode()).digest()[:16], version=4)
-    place = Path("data", run.benchmark, model)
+    folder_in_output = Path("data", run.benchmark, model)
 
+    # Describe the run and its scores.
     scores = list(run.scores().values())
     document: Json = {
         "schema_version": SCHEMA_VERSION,
@@ -80,7 +84,7 @@ def write_evaluation(
         },
         "eval_library": {"name": "qabench", "version": version()},
         "model_info": {
-            "name": run.model,
+            "name": run.name,
             "id": model,
             "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
         },
@@ -91,11 +95,12 @@ def write_evaluation(
     if developer:
         document["model_info"]["developer"] = developer
 
+    # Write the file of the records first: the other one has its digest.
     rows = list(_instances(run, scores, evaluation_id, model))
     if rows:
         # ASCII: an answer can contain a lone surrogate, which UTF-8 cannot encode.
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        samples = place / f"{unique}_samples.jsonl"
+        samples = folder_in_output / f"{unique}_samples.jsonl"
         document["detailed_evaluation_results"] = {
             "format": "jsonl",
             "file_path": samples.as_posix(),
@@ -104,46 +109,52 @@ def write_evaluation(
             "total_rows": len(rows),
         }
         write_text(folder / samples, text)
-    path = folder / place / f"{unique}.json"
+    path = folder / folder_in_output / f"{unique}.json"
     write_json(path, document)
     return path
 
 
 def _model_id(model: str) -> str:
-    """Return ORGANIZATION/NAME, or NAME for a model of a server or a provider, which did not make it."""
+    """Return ORGANIZATION/NAME, or NAME for a model behind a server, which did not make it."""
     provider, *parts = model.split("/")
     if provider in DEVELOPERS or not parts:
         return model
-    if model.startswith(ADDRESSED):  # openai-api/SERVICE/NAME, where NAME can be ORGANIZATION/NAME
+    if model.startswith(ADDRESSED):
+        # The form is openai-api/SERVICE/NAME, where NAME can be ORGANIZATION/NAME.
         parts = parts[1:]
     return "/".join(parts[-2:])
 
 
 def _as_folder(name: str) -> str:
+    """Return a name as the name of a folder, in which other characters are hyphens."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".") or "unknown"
 
 
 def _without_paths(run: Evaluation) -> Evaluation:
     """Return the evaluation without folders of this machine, except in questions and answers."""
-    records = [
-        replace(record, problem=record.problem and without_folders(record.problem))
-        for record in run.records
-    ]
-    arguments = {
-        name: without_folders(str(value)) if isinstance(value, str | Path | list | dict) else value
-        for name, value in run.arguments.items()
-    }
+    records = []
+    for record in run.records:
+        problem = record.problem and without_folders(record.problem)
+        records.append(replace(record, problem=problem))
+    arguments = {}
+    for name, value in run.arguments.items():
+        if isinstance(value, str | Path | list | dict):
+            value = without_folders(str(value))
+        arguments[name] = value
     # Files of the same name in several folders stay different.
     digest = hashlib.sha256(run.path.encode("utf-8", "replace")).hexdigest()[:8]
-    is_local_folder = run.model.startswith("hf//")
-    model = f"hf/{Path(run.model).name}" if is_local_folder else without_folders(run.model)
+    model = without_folders(run.model)
+    # A model in a folder is hf//FOLDER/NAME in Inspect.
+    if run.model.startswith("hf//"):
+        model = f"hf/{Path(run.model).name}"
+    signatures = {name: without_folders(line) for name, line in run.signatures.items()}
     return replace(
         run,
         records=records,
         arguments=arguments,
         path=f"{Path(run.path).name}-{digest}",
         model=model,
-        signatures={name: without_folders(line) for name, line in run.signatures.items()},
+        signatures=signatures,
     )
 
 
@@ -161,21 +172,22 @@ def _result(run: Evaluation, score: Score) -> Json:
             "method": INTERVAL_METHOD,
             "confidence_level": interval.confidence,
         }
+    deviations = run.deviations(score)
     details = {
         "signature": run.signatures.get(spec.group, ""),
         "n": score.size,
         "left out": str(score.left_out),
-        "official": "no" if run.deviations(score) else "yes",
-        "deviations from the official score": "; ".join(run.deviations(score)) or "none",
+        "official": "no" if deviations else "yes",
+        "deviations from the official score": "; ".join(deviations) or "none",
     }
     for status, count in run.counts().items():
         if count:
             details[f"questions {status}"] = str(count)
     for kind, count in run.replies().items():
         details[f"replies {kind}"] = str(count)
-    bounded = not any(word in spec.name for word in UNBOUNDED)
     arguments = without_none(run.arguments)
-    generation, other = {}, {"setting": run.setting}
+    generation = {}
+    other = {"setting": run.setting}
     for name, value in arguments.items():
         if name in GENERATION_OPTIONS:
             generation[name] = value
@@ -195,11 +207,11 @@ def _result(run: Evaluation, score: Score) -> Json:
             "evaluation_description": spec.about,
             "metric_id": spec.name,
             "metric_name": spec.title,
-            "metric_unit": "proportion" if bounded else "points",
+            "metric_unit": "proportion" if spec.share else "points",
             "lower_is_better": not spec.higher_is_better,
             "score_type": "continuous",
-            "min_score": 0 if bounded else "-Infinity",
-            "max_score": 1 if bounded else "Infinity",
+            "min_score": 0 if spec.share else "-Infinity",
+            "max_score": 1 if spec.share else "Infinity",
         },
         "score_details": {"score": interval.mean, "details": details, "uncertainty": uncertainty},
         "generation_config": {"generation_args": generation, "additional_details": other},
@@ -207,11 +219,14 @@ def _result(run: Evaluation, score: Score) -> Json:
 
 
 def _evaluation_name(run: Evaluation) -> str:
+    """Return the title of the benchmark, the config, and the setting if a model was run."""
     setting = "" if run.setting == PREDICTIONS else run.setting
     return f"{benchmark(run.benchmark).title} {run.config} {setting}".strip()
 
 
-def _instances(run: Evaluation, scores: list[Score], evaluation_id: str, model: str) -> Iterator[Json]:
+def _instances(
+    run: Evaluation, scores: list[Score], evaluation_id: str, model: str
+) -> Iterator[Json]:
     """Yield a row for each record and each official score that the record has."""
     official = [score.spec for score in scores if score.spec.official]
     for record in run.records:
@@ -229,14 +244,19 @@ def _instance(run: Evaluation, record: Record, evaluation_id: str, model: str) -
     """Return the part of a record's rows that does not depend on the score."""
     turns = [message for message in record.messages if message.role != "system"]
     is_conversation = len(turns) > 2
-    messages = [
-        {"turn_idx": turn, "role": message.role, "content": message.text}
-        for turn, message in enumerate(record.messages)
-    ]
-    source = "output.raw"
-    if is_conversation:
-        source = f"messages[{len(messages) - 1}].content"
+    messages = []
+    for turn, message in enumerate(record.messages):
+        messages.append({"turn_idx": turn, "role": message.role, "content": message.text})
     answer = record.answer or ""
+    # The schema has either the output of a single turn, or all messages of a conversation.
+    source = "output.raw"
+    turn_of_answer = 0
+    if is_conversation:
+        turn_of_answer = len(messages) - 1
+        source = f"messages[{turn_of_answer}].content"
+    error = record.problem
+    if not error and record.status != ANSWERED:
+        error = record.status
     content = (record.question + record.reference).encode("utf-8", "replace")
     row: Json = {
         "schema_version": SCHEMA_VERSION,
@@ -251,14 +271,14 @@ def _instance(run: Evaluation, record: Record, evaluation_id: str, model: str) -
         "messages": messages if is_conversation else None,
         "answer_attribution": [
             {
-                "turn_idx": len(messages) - 1 if is_conversation else 0,
+                "turn_idx": turn_of_answer,
                 "source": source,
                 "extracted_value": answer,
                 "extraction_method": "the answer of the run",
                 "is_terminal": True,
             }
         ],
-        "error": record.problem or (None if record.status == "answered" else record.status),
+        "error": error or None,
         "metadata": {"epoch": str(record.epoch), "status": record.status},
     }
     if record.input_tokens is not None and record.output_tokens is not None:

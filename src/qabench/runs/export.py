@@ -21,33 +21,36 @@ def predictions(run: Evaluation) -> str:
     Raises:
         InputError: the run has no answers.
     """
-    descriptor = benchmark(run.benchmark)
-    predictions_by_id = {
-        record.id: descriptor.prediction(record) for record in run.records if record.epoch == 1
-    }
-    rows = [
-        {"id": id} | fields
-        for id, fields in predictions_by_id.items()
-        if any(value is not None and value != [] for value in fields.values())
-    ]
+    logs = benchmark(run.benchmark).logs()
+    predictions_by_id = {}
+    for record in run.records:
+        # A file of predictions has one answer per question.
+        if record.epoch == 1:
+            predictions_by_id[record.id] = logs.prediction(record)
+    rows = []
+    for id, fields in predictions_by_id.items():
+        # A question without a line is unanswered. An empty field would be an answer.
+        values = [value for value in fields.values() if value not in (None, [])]
+        if values:
+            rows.append({"id": id} | fields)
     if not rows:
-        raise InputError(f"{run.path} has no answers: {len(predictions_by_id)} questions, none answered")
+        raise InputError(f"{run.path} has no answers: none of its questions was answered")
     return _lines(rows)
 
 
 def records(run: Evaluation) -> str:
     """Return everything about each record as JSONL, which ``load_dataset("json", ...)`` reads.
 
-    Scores, groups, detail and statuses are JSON text, because they differ between benchmarks and a column has
-    one type.
+    Scores, groups, detail and statuses are JSON text, because they differ between benchmarks and a
+    column has one type.
     """
     of_run = {name: getattr(run, name) for name in ("benchmark", "config", "setting", "model")}
-    rows = [of_run | asdict(record) for record in run.records]
-    for row in rows:
-        row |= {
-            name: json.dumps(row[name], ensure_ascii=False)
-            for name in ("scores", "groups", "detail", "statuses")
-        }
+    rows = []
+    for record in run.records:
+        row = of_run | asdict(record)
+        for name in ("scores", "groups", "detail", "statuses"):
+            row[name] = json.dumps(row[name], ensure_ascii=False)
+        rows.append(row)
     return _lines(rows)
 
 

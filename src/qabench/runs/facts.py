@@ -1,4 +1,7 @@
-"""What happened in a run, from the fields of Inspect's log, for its signatures (see ``qabench.tasks.facts``)."""
+"""The signature fields of a run, read from Inspect's log.
+
+Where the log holds each of them: ``qabench.adapters.inspect_ai.facts``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,18 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from qabench.adapters.inspect_ai.facts import (
+    ASKED_WITH,
+    EVAL_CONFIG,
+    EVAL_SPEC,
+    GENERATE_CONFIG,
+    MODEL_ARGS,
+)
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
+from qabench.evaluation.harness_fields import SIGNED, SYSTEM, signed
 from qabench.evaluation.records import AGENT
 from qabench.evaluation.signature import (
     IRRELEVANT,
@@ -23,99 +34,110 @@ from qabench.evaluation.signature import (
     signature_name,
     with_fields,
 )
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 from qabench.runs.asked import with_asked_texts, with_edited_answers
-from qabench.runs.plain import values_of
-from qabench.tasks.facts import (
-    ASKED_WITH,
-    EVAL_CONFIG,
-    EVAL_SPEC,
-    GENERATE_CONFIG,
-    MODEL_ARGS,
-    SIGNED,
-    SYSTEM,
-    signed,
-)
+from qabench.runs.log_types import Log
 
-NO_MODEL = "none/none"  # Inspect's name where a solver answers
-MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
-LONGEST = 80  # characters of an argument's text in a signature
+# Inspect's name for no model, where a solver answers.
+NO_MODEL = "none/none"
+# The prefix of the fields for a provider's arguments.
+MODEL_ARG = "model_arg_"
+# The maximum number of characters of an argument in a signature.
+LONGEST = 80
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 _ADDED = Field((), "{name}: {value}, which the setting does not have", absent=True)
 _ARGUMENTS, _ORIGINS = ("prompt", "protocol"), ("official", "qabench")
-# fields of the metadata that signatures also have
+# The fields of a sample's metadata that its signatures also have.
 _REQUIRED = ("benchmark", "config", "setting", "data")
 
 
-def facts_of(log: Any) -> Json:
+def facts_of(log: Log) -> Json:
     """Return the fields of a log that its run's scores depend on, by their name in signatures."""
-    spec = log.eval
-    generation = values_of(spec.model_generate_config) | values_of(log.plan.config)
-    facts = signed(generation, GENERATE_CONFIG)
-    facts |= signed(values_of(spec.config), EVAL_CONFIG)
-    fields = values_of(spec)
-    del fields["model_args"]
-    facts |= signed(fields, EVAL_SPEC)
-    arguments = {name.replace("-", "_"): value for name, value in spec.model_args.items()}
+    facts = signed(log.model_generation | log.generation, GENERATE_CONFIG)
+    facts |= signed(log.run_options, EVAL_CONFIG)
+    # Arguments of the model's provider are signed one by one, below.
+    without_arguments = {name: value for name, value in log.spec.items() if name != "model_args"}
+    facts |= signed(without_arguments, EVAL_SPEC)
+    arguments = {name.replace("-", "_"): value for name, value in log.model_args.items()}
     for name, value in signed(arguments, MODEL_ARGS).items():
-        # The text of an argument that is not in the table could be a secret.
-        facts[MODEL_ARG + name] = _shown(value) if name in MODEL_ARGS else digest([str(value)])
+        if name in MODEL_ARGS:
+            facts[MODEL_ARG + name] = _shown(value)
+        else:
+            # The text of an argument that is not in the table could be a secret.
+            facts[MODEL_ARG + name] = digest([str(value)])
     return facts
 
 
 def _shown(value: Any) -> Any:
-    """Return the name of a file or folder without its place, and a digest of a long text, such as a template."""
+    """Return the value of an argument without folders, and a digest of a long text."""
     if not isinstance(value, str):
         return value
     if len(value) > LONGEST:
         return digest([value])
-    return value.rstrip("/").rpartition("/")[2] if value.startswith(("/", "~", ".")) else value
+    if value.startswith(("/", "~", ".")):
+        # The folders above it only say where it is on the machine of the run.
+        return value.rstrip("/").rpartition("/")[2]
+    return value
 
 
-def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
-    """Return the evaluation with what its log says about the run and its questions in the signatures.
+def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
+    """Sign what a log says about its run and its questions.
 
     Raises:
         InputError: the log's metadata contradicts its task or its signatures.
     """
+    # Sign the options of the run.
     setting = _setting_of(log, evaluation.path)
-    scorer, facts = benchmark(evaluation.benchmark), facts_of(log)
-    questions = asked_field(map(str, log.eval.dataset.sample_ids or ()))
+    scorer = benchmark(evaluation.benchmark)
+    facts = facts_of(log)
+    logs = scorer.logs()
+    questions = asked_field(log.listed_ids)
     signatures = {}
     for group, line in evaluation.signatures.items():
         try:
             fields = parse(line)[1]
-        except InputError:  # an edited one, which is a deviation
+        except InputError:
+            # An edited signature is reported as a deviation.
             signatures[group] = line
             continue
         _check_metadata(log, fields, evaluation.path)
         _check_arguments(log, fields, evaluation.path)
-        renamed = {option: name for name, option in scorer.generation_fields.items() if name in fields}
-        happened = {renamed.get(name, name): value for name, value in facts.items()}
-        of_model = {} if group in scorer.groups_without_model else happened
-        signatures[group] = with_fields(line, **of_model, asked=questions)
-    declarations = {
-        name: with_facts_declared(fields, facts) for name, fields in evaluation.declarations.items()
-    }
+        facts_of_group = {}
+        if group not in logs.groups_without_model:
+            # The benchmark may sign an option of the generation under a name of its own.
+            own_names = {}
+            for name, option in logs.generation_fields.items():
+                if name in fields:
+                    own_names[option] = name
+            for option, value in facts.items():
+                facts_of_group[own_names.get(option, option)] = value
+        signatures[group] = with_fields(line, **facts_of_group, asked=questions)
+    declarations = {}
+    for name, declaration in evaluation.declarations.items():
+        declarations[name] = with_facts_declared(declaration, facts)
     evaluation = replace(evaluation, signatures=signatures, declarations=declarations)
+
+    # Sign how the questions were asked.
     if solver := _solver_of(log, setting):
+        # A solver of one's own asks what it likes, so there is no text to compare with.
         return with_solver(evaluation, solver)
     evaluation = _requiring_run_fields(evaluation, scorer, log)
-    return with_edited_answers(with_asked_texts(evaluation, setting, log.eval.task_args))
+    return with_edited_answers(with_asked_texts(evaluation, setting, log.task_args))
 
 
-def _requiring_run_fields(evaluation: Evaluation, scorer: Benchmark, log: Any) -> Evaluation:
-    """Return the evaluation of a run, whose signatures must have how it asked: only files may lack these fields."""
+def _requiring_run_fields(evaluation: Evaluation, scorer: Benchmark, log: Log) -> Evaluation:
+    """Declare that the signatures of a run must say how it asked: only files may lack this."""
     asked_with = log.metadata.get(ASKED_WITH)
     required = {"prompt", *(asked_with if isinstance(asked_with, dict) else ())}
     declarations = dict(evaluation.declarations)
     for group, line in evaluation.signatures.items():
-        if group in scorer.groups_without_model:
+        if group in scorer.logs().groups_without_model:
             continue
         with suppress(InputError):
             name = signature_name(line)
             fields = dict(declarations.get(name, {}))
             for field in required & fields.keys():
+                # An irrelevant field may be absent.
                 if fields[field].official is not None:
                     fields[field] = replace(fields[field], absent=False)
             declarations[name] = fields
@@ -141,20 +163,22 @@ def _is_of_system(name: str) -> bool:
 
 
 def setting_of(scorer: Benchmark, task: str, arguments: Mapping[str, Any]) -> Setting | None:
-    """Return the setting of a task: of several, the one that the task's arguments make. None for another task."""
+    """Return the setting of a task, by its arguments if several have the task, or None."""
     task = task.rpartition("/")[2]
     settings = [setting for setting in scorer.settings if setting.task == task]
-    fitting = [each for each in settings if each.arguments.items() <= arguments.items()]
-    return next(iter(fitting or settings), None)
+    for setting in settings:
+        if setting.arguments.items() <= arguments.items():
+            return setting
+    return settings[0] if settings else None
 
 
-def _setting_of(log: Any, path: str) -> Setting:
+def _setting_of(log: Log, path: str) -> Setting:
     """Return the setting of a log's task. Raises InputError if the metadata has another one."""
-    spec, scorer = log.eval, benchmark(log.metadata["benchmark"])
-    setting = setting_of(scorer, spec.task, spec.task_args)
+    scorer = benchmark(log.metadata["benchmark"])
+    setting = setting_of(scorer, log.task, log.task_args)
     if setting is None:
         raise InputError(
-            f"{path} is the log of {printable(spec.task)!r}, which is not a task of {scorer.title}"
+            f"{path} is the log of {printable(log.task)!r}, which is not a task of {scorer.title}"
         )
     name = log.metadata["setting"]
     # Some settings are named with an option, such as "rag bm25".
@@ -163,18 +187,19 @@ def _setting_of(log: Any, path: str) -> Setting:
     return setting
 
 
-def _check_metadata(log: Any, fields: Mapping[str, str], path: str) -> None:
+def _check_metadata(log: Log, fields: Mapping[str, str], path: str) -> None:
+    """Raise InputError if the metadata of a log says something else than the signatures."""
     for name in _REQUIRED:
         if name in fields and name in log.metadata and fields[name] != log.metadata[name]:
             raise _contradiction(path, name, log.metadata[name], fields[name])
 
 
-def _check_arguments(log: Any, fields: Mapping[str, str], path: str) -> None:
-    """Raise InputError if the task or its solvers were called with another prompt or protocol than they signed."""
-    calls = [log.eval.task_args, *(step.params for step in log.plan.steps)]
+def _check_arguments(log: Log, fields: Mapping[str, str], path: str) -> None:
+    """Raise InputError if a call has another prompt or protocol than the signatures."""
+    calls = [log.task_args, *(step.params for step in log.steps)]
     for arguments in calls:
         for name in _ARGUMENTS:
-            value = (arguments or {}).get(name)
+            value = arguments.get(name)
             signed_value = fields.get(name)
             if not isinstance(value, str) or value not in _ORIGINS or signed_value is None:
                 continue
@@ -185,30 +210,26 @@ def _check_arguments(log: Any, fields: Mapping[str, str], path: str) -> None:
 def _contradiction(
     path: str, name: str, of_metadata: str, of_run: str, where: str = "metadata"
 ) -> InputError:
+    """Return the error for a log whose metadata, or a call, says something else than its run."""
     return InputError(
         f"{path} contradicts itself: its {where} has the {name} {printable(str(of_metadata))!r}, its run "
         f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"
     )
 
 
-def _solver_of(log: Any, setting: Setting) -> str:
+def _solver_of(log: Log, setting: Setting) -> str:
     """Return the name of a solver that is not the setting's own, or "" for the setting's own."""
-    spec, steps = log.eval, log.plan.steps
     if named := log.metadata.get("solver"):
         return str(named)
-    names = [step.solver for step in steps]
-    if spec.solver is None and tuple(names) == setting.solver and log.plan.finish is None:
+    names = [step.solver for step in log.steps]
+    if log.solver is None and tuple(names) == setting.solver and log.finish is None:
         return ""
-    what = [
-        [step.params for step in steps],
-        spec.solver_args,
-        log.plan.finish and log.plan.finish.solver,
-    ]
-    return f"{'+'.join(names) or 'unknown'}-{digest([str(what)])}"
+    calls = [[step.params for step in log.steps], log.solver_args, log.finish]
+    return f"{'+'.join(names) or 'unknown'}-{digest([str(calls)])}"
 
 
 def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
-    """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
+    """Sign a custom solver or function, whose results have no official setting."""
     model = solver if evaluation.model == NO_MODEL else evaluation.model
     signed = evaluation.signed({"solver": SOLVER}, solver=solver)
     return replace(signed, model=model, setting=AGENT)

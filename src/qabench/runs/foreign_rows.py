@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from qabench.data.rows import Row, SourceRow
 from qabench.errors import DataError
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 
-LONGEST_VALUE = 60  # characters of a value in an error
+# The maximum number of characters of a value that an error quotes.
+LONGEST_VALUE = 60
 
 
 class Typed(BaseModel):
@@ -32,7 +33,8 @@ class LmEvalSample(Typed):
     target: Any = None
     filtered_resps: Any = None
     filter: str | None = None
-    metrics: list[str] = []  # absent before 0.4.6
+    # lm-evaluation-harness writes these names since 0.4.6.
+    metrics: list[str] = []
     doc_hash: str | None = None
 
 
@@ -141,23 +143,26 @@ class SharedDocument(Typed):
 def checked(row: SourceRow, kind: type[Typed]) -> Row:
     """Return the fields of a row of this type.
 
-    Raises DataError for the first field of another type. It names file, line, field, and value.
+    Raises:
+        DataError: a field has another type. The message names file, line, field, and value.
     """
     try:
         kind.model_validate(row.fields)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        # The names of the types of a union are also in the place of the field.
+        # pydantic also puts the names of a union's types into the place of the field.
         field = ""
         value: Any = row.fields
-        for part in problem["loc"]:
-            if isinstance(value, Mapping) and (part in value or problem["type"] == "missing"):
-                field += f".{part}" if field else str(part)
-                value = value.get(part)
-            elif isinstance(value, list) and isinstance(part, int):
-                field += f"[{part}]"
-                value = value[part]
+        is_missing = problem["type"] == "missing"
+        for step in problem["loc"]:
+            if isinstance(value, Mapping) and (step in value or is_missing):
+                field += f".{step}" if field else str(step)
+                value = value.get(step)
+            elif isinstance(value, list) and isinstance(step, int):
+                field += f"[{step}]"
+                value = value[step]
         reason = printable(problem["msg"])
-        shown = "" if problem["type"] == "missing" else f", got {printable(repr(value), LONGEST_VALUE)}"
-        raise DataError(f"{row.where}, field {printable(field)!r}: {reason}{shown}") from None
+        if not is_missing:
+            reason += f", got {printable(repr(value), LONGEST_VALUE)}"
+        raise DataError(f"{row.where}, field {printable(field)!r}: {reason}") from None
     return row.fields

@@ -1,4 +1,4 @@
-"""``qabench.run``: a Python function, such as an agent, or a model over the questions of a benchmark.
+"""``qabench.run``: a Python function, such as an agent, or a model answers the questions.
 
 The digest of a function covers all that its answers depend on, as far as Python can tell: the text
 of its file or notebook cell, its code, defaults and closure, and the constants and functions that
@@ -8,8 +8,10 @@ it uses from its module. It does not cover what other modules, files and servers
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,23 +24,28 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
+from qabench.data.joining import WITHOUT_PREDICTION
+from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import asked_field, short_digest
 from qabench.io.files import check_writable, write_text
-from qabench.io.tables import write_line
+from qabench.io.redaction import write_line
 from qabench.io.workers import run_sync
 from qabench.runs.facts import with_solver
 from qabench.runs.log import read_run
-from qabench.runs.sources import evaluate_predictions
+from qabench.runs.predictions import evaluate_predictions
+from qabench.runs.selection import with_scores
 
 Reply = str | dict[str, Any]
-Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
-ERROR = "error"  # the field of the file with the exception of a question
-FUNCTION = "function"  # the field with the name and the digest of the function that answered
+# The row is a dict of its own, so that functions with ``row: dict[str, Any]`` and ``Mapping`` fit.
+Answer = Callable[[str, dict[str, Any]], Reply | Awaitable[Reply]]
+# The field of the file with the exception of a question.
+ERROR = "error"
+# The field with the name and the digest of the function that answered.
+FUNCTION = "function"
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, PurePath)
 _digests: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
@@ -56,17 +63,19 @@ def run(
     progress: Progress | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Answer the questions of a benchmark with a Python function or with a model, and score the answers.
+    """Answer a benchmark's questions with a Python function or a model, and score the answers.
 
-    Ctrl-C ends the run of a function early: the result has the answers until then, and its status
-    is "cancelled".
+    Ctrl-C ends the run of a function early: no further question is asked, and the answers that are
+    being computed are awaited. The result has the answers until then, and its status is
+    "cancelled". A second Ctrl-C does not wait.
 
     Args:
         name: the benchmark. ``qabench.benchmark_names()`` returns all.
-        config: such as "dev". None for the default.
+        config: the config's name, such as "dev". None for the default.
         answer: a function of a question's text and its row in the dataset. It returns the answer,
             or the fields of a prediction as in a file of predictions. It may be ``async``.
-            Otherwise it runs in threads. An exception is recorded as the failure of its question.
+            Otherwise it runs in threads. An exception, and anything that is not an answer, is
+            recorded as the failure of its question.
         model: a model to run instead, as in ``qabench run --model``.
         output: a JSONL file for the answers of the function. Questions with an answer in it are not
             asked again. Its lines name the function by a digest of its code, defaults, closure and
@@ -81,8 +90,8 @@ def run(
             ``setting`` and ``base_url``.
 
     Raises:
-        InputError: not either a function or a model, an unknown name, a file with the answers of
-            another function, or the function returned something that is not an answer.
+        InputError: not either a function or a model, an unknown name, or a file with the answers of
+            another function.
         QabenchError: no question was answered, or the file cannot be written. What is in it is
             kept.
         MissingExtra: running a model needs the extra ``run``.
@@ -98,22 +107,24 @@ def run(
             raise InputError(
                 "output is for the answers of a function. A model's are in its log: give log_dir"
             )
-        from qabench.runs.running import Watch, start
-
-        folder = options.pop("log_dir", "logs")
-        if config:
-            options["task_args"] = {**(options.get("task_args") or {}), "config": config}
         options = {"max_connections": concurrency, "limit": limit} | options
-        watch = Watch(Path(folder), on_progress=show)
-        setting = options.pop("setting", None)
-        return read_run(start(name, setting, str(model), watch=watch, log_dir=folder, **options))
+        return _run_model(name, config, str(model), show, options)
+
+    # Find which questions have no answer yet.
     scorer = benchmark(name)
     questions = scorer.questions(config)
     asked = dict(list(questions.items())[:limit])
     path = None if output is None else Path(output)
     function = name_with_digest(answer)
-    before = _answered_before(path, questions, None if keep_answers else function) if path else {}
-    predictions = {id: before[id] for id in asked if id in before}
+    predictions = {}
+    if path:
+        required_function = None if keep_answers else function
+        answered_before = _answered_before(path, questions, required_function)
+        for id in asked:
+            if id in answered_before:
+                predictions[id] = answered_before[id]
+
+    # Ask them.
     prediction_of = partial(_prediction, scorer, function)
     status = "success"
     try:
@@ -125,15 +136,25 @@ def run(
             again = f"repeat the call to ask the others; {path} has the answers"
         done = f"interrupted after {len(predictions)} of {len(asked)} questions"
         write_line(f"qabench: {done}; {again}", sys.stderr)
-    replies = [predictions[id] for id in asked if id in predictions]
-    errors = {fields["id"]: fields[ERROR] for fields in replies if ERROR in fields}
-    # A failed question has no prediction: null can be an answer.
-    answers = [fields for fields in replies if ERROR not in fields]
+
+    # Score the answers, in the order of the questions instead of that in which they were given.
+    errors: dict[str, str] = {}
+    answers: list[Json] = []
+    for id in asked:
+        if id not in predictions:
+            continue
+        # A failed question has no prediction: null can be an answer.
+        if ERROR in predictions[id]:
+            errors[id] = predictions[id][ERROR]
+        else:
+            answers.append(predictions[id])
     if not answers:
         why = next(iter(errors.values()), "there is no answer yet")
         raise QabenchError(f"no question was answered: {why}")
     evaluation = evaluate_predictions(name, config, answers, **options)
     solver = "+".join(sorted({fields.get(FUNCTION, "unknown") for fields in answers}))
+
+    # Leave out the questions that were not asked, and say which function answered the others.
     records = []
     for record in evaluation.records:
         if record.id in errors:
@@ -154,6 +175,23 @@ def run(
     return with_solver(evaluation, solver)
 
 
+def _run_model(
+    name: str, config: str | None, model: str, show: Progress, options: Json
+) -> Evaluation:
+    """Run a model as ``qabench run`` does, and return the evaluation of its log."""
+    # Imported here because it imports Inspect AI.
+    from qabench.runs.running import Watch, start
+
+    scorer = benchmark(name)
+    folder = options.pop("log_dir", "logs")
+    if config:
+        options["task_args"] = {**(options.get("task_args") or {}), "config": config}
+    watch = Watch(Path(folder), on_progress=show)
+    setting = scorer.setting(options.pop("setting", None))
+    log = start(scorer, setting, model, watch=watch, log_dir=folder, **options)
+    return with_scores(read_run(log, scored_here=True), None)
+
+
 async def _ask(
     answer: Answer,
     prediction_of: Callable[[str, Reply], Json],
@@ -163,64 +201,95 @@ async def _ask(
     concurrency: int,
     progress: Progress,
 ) -> None:
-    """Add the missing predictions, and write each to the file when it is there."""
-    limit, loop = asyncio.Semaphore(concurrency), asyncio.get_running_loop()
-    stopped = asyncio.Event()
+    """Add the missing predictions, and write each to the file as soon as it is computed.
+
+    If the run ends early, no further question is asked, and the answers in flight are awaited and
+    written.
+    """
+    limit = asyncio.Semaphore(concurrency)
+    loop = asyncio.get_running_loop()
+    is_stopped = False
+
+    async def reply_to(question: str, row: Row) -> Any:
+        if inspect.iscoroutinefunction(answer):
+            return await answer(question, dict(row))
+        return await loop.run_in_executor(threads, answer, question, dict(row))
 
     async def ask(id: str, question: str, row: Row) -> None:
         async with limit:
-            if stopped.is_set():
+            if is_stopped:
                 return
             try:
-                if inspect.iscoroutinefunction(answer):
-                    reply = await answer(question, row)
-                else:
-                    reply = await loop.run_in_executor(threads, answer, question, row)
+                reply = await reply_to(question, row)
                 if reply is None:
                     raise InputError("the function returned None; expected a string or a dict")
-            except Exception as error:  # the user's function may raise anything; the question failed
-                prediction = {"id": id, ERROR: f"{type(error).__name__}: {error}"}
-            else:
-                try:
-                    prediction = prediction_of(id, reply)
-                except InputError:
-                    stopped.set()  # other answers would have the same error
-                    raise
-        predictions[id] = prediction
+                predictions[id] = prediction_of(id, reply)
+            except Exception as error:
+                # The user's function may raise anything. Then its question has failed.
+                predictions[id] = {"id": id, ERROR: f"{type(error).__name__}: {error}"}
         if path:
-            try:
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(prediction) + "\n")
-            except OSError as error:
-                raise QabenchError(
-                    f"cannot write {path}: {error.strerror}; repeat the call to continue"
-                ) from error
+            _append(path, predictions[id])
         progress(len(predictions), len(questions))
 
     progress(len(predictions), len(questions))
     threads = ThreadPoolExecutor(concurrency, "qabench-answer")
+    tasks = []
+    for id, (question, row) in questions.items():
+        if id not in predictions:
+            tasks.append(asyncio.create_task(ask(id, question, row)))
     try:
-        await asyncio.gather(
-            *(ask(id, *item) for id, item in questions.items() if id not in predictions)
-        )
+        if tasks:
+            # Unlike ``gather``, this does not cancel the tasks when it is canceled by Ctrl-C.
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    except asyncio.CancelledError:
+        write_line("qabench: waiting for the answers in flight (Ctrl-C again: don't)", sys.stderr)
+        raise
     finally:
+        is_stopped = True
+        if tasks:
+            await asyncio.wait(tasks)
         threads.shutdown(wait=False, cancel_futures=True)
+    for task in tasks:
+        # This raises the task's exception, such as for a full disk.
+        task.result()
+
+
+def _append(path: Path, prediction: Json) -> None:
+    """Write a prediction as the last line. On a full disk, no part of the line stays."""
+    line = json.dumps(prediction) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            try:
+                if file.write(line.encode()) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                # The next answer would continue this line.
+                file.truncate(size)
+                raise
+    except OSError as error:
+        raise QabenchError(
+            f"cannot write {path}: {error.strerror}; repeat the call to continue"
+        ) from error
 
 
 def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json:
     """Return a reply as a prediction. Raises InputError if it is not one."""
     fields = scorer.prediction_fields
     field = "answer" if "answer" in fields else fields[0]
-    prediction = {**(reply if isinstance(reply, dict) else {field: reply}), "id": id, FUNCTION: function}
+    fields_of_reply = reply if isinstance(reply, dict) else {field: reply}
+    prediction = {**fields_of_reply, "id": id, FUNCTION: function}
     try:
-        json.dumps(prediction)
-        scorer.read([prediction])
+        # As it is read from the file when the run is repeated: a tuple is a list, and NaN no answer.
+        written: Json = json.loads(json.dumps(prediction, allow_nan=False))
+        scorer.read([written])
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"the function's answer to the question {id} is {reply!r:.200}; allowed: a string, or a dict for JSON with "
+            f"the function's answer is {reply!r:.200}; allowed: a string, or a dict for JSON with "
             f"{' or '.join(map(repr, fields))} ({error})"
         ) from error
-    return prediction
+    return written
 
 
 def _answered_before(path: Path, questions: Row, function: str | None) -> dict[str, Json]:
@@ -232,13 +301,19 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
     if not path.exists() or not path.stat().st_size:
         return {}
     rows = read_predictions(path).rows
-    if unknown := [row for row in rows if row.id not in questions]:
-        raise InputError(
-            f"{path}, line {unknown[0].line}: no question has the id {unknown[0].id!r:.80}; answers of "
-            "another benchmark or config need another file"
-        )
-    predictions = {row.id: {**row.fields, "id": row.id} for row in rows if ERROR not in row.fields}
-    functions = {str(each.get(FUNCTION, "an unknown function")) for each in predictions.values()}
+    for row in rows:
+        if row.id not in questions:
+            raise InputError(
+                f"{path}, line {row.line}: no question has the id {row.id!r:.80}; answers of "
+                "another benchmark or config need another file"
+            )
+    predictions: dict[str, Json] = {}
+    functions: set[str] = set()
+    for row in rows:
+        if ERROR not in row.fields:
+            predictions[row.id] = {**row.fields, "id": row.id}
+    for fields in predictions.values():
+        functions.add(str(fields.get(FUNCTION, "an unknown function")))
     if function and functions - {function}:
         named = ", ".join(sorted(functions - {function}))
         raise InputError(
@@ -246,7 +321,9 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
             "or a variable that it uses has changed. To keep the old answers apart, give another output; to discard "
             "them, delete the file; to count them as well, set keep_answers=True"
         )
-    write_text(path, "".join(json.dumps(fields) + "\n" for fields in predictions.values()))
+    # Failed questions are asked again, so their lines go. A last line that is cut off goes, too.
+    lines = [json.dumps(fields) + "\n" for fields in predictions.values()]
+    write_text(path, "".join(lines))
     return predictions
 
 
@@ -261,7 +338,8 @@ def name_with_digest(function: Callable[..., Any]) -> str:
     constants = _text(function, True, {})
     try:
         digests = _digests.setdefault(getattr(function, "__self__", function), {})
-    except TypeError:  # an object without weak references
+    except TypeError:
+        # Some objects cannot have weak references.
         digests = {}
     if constants not in digests:
         digests[constants] = short_digest(_text(function, False, {}))
@@ -269,11 +347,11 @@ def name_with_digest(function: Callable[..., Any]) -> str:
 
 
 def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
-    """Return a text of a value, equal for equal values in all processes.
+    """Describe a value as text. Equal values have equal texts in all processes.
 
     Objects are described by their class, because their content could be large, or differ between
-    processes. With ``constants_only``, so are lists, sets and dicts. ``met`` keeps the values alive
-    that were described: ids of deleted objects are used again.
+    processes. With ``constants_only``, lists, sets and dicts are described in this way, too.
+    ``met`` keeps the described values alive, because Python reuses the ids of deleted objects.
     """
     if isinstance(value, CONSTANTS):
         return f"{type(value).__name__} {value!r}"
@@ -281,18 +359,21 @@ def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
         if id(value) in met:
             return f"#{list(met).index(id(value))}"
         met[id(value)] = value
-    named = value if isinstance(value, type | BuiltinFunctionType) else type(value)
-    text = f"{named.__module__}.{named.__qualname__}"
+    type_or_function = value
+    if not isinstance(value, type | BuiltinFunctionType):
+        type_or_function = type(value)
+    text = f"{type_or_function.__module__}.{type_or_function.__qualname__}"
     if constants_only and isinstance(value, list | set | Mapping):
         return text
     texts = [_text(part, constants_only, met) for part in _parts(value)]
     if isinstance(value, set | frozenset):
+        # Sets are in another order in each process.
         texts.sort()
     return f"{text}({', '.join(texts)})"
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """Return the values that a container has or that a function depends on, or none for another object."""
+    """Return the values in a container or that a function depends on, or () for other objects."""
     if isinstance(value, tuple | frozenset | list | set):
         return value
     if isinstance(value, Mapping):
@@ -306,7 +387,8 @@ def _parts(value: Any) -> Iterable[Any]:
         return value.__func__, getattr(value.__self__, "__dict__", None)
     if isinstance(value, partial):
         return value.func, value.args, *value.keywords.items()
-    if hasattr(value, "__wrapped__"):  # such as functools.cache
+    if hasattr(value, "__wrapped__"):
+        # Decorators such as ``functools.cache`` hide the function.
         return (value.__wrapped__,)
     if callable(value) and isinstance(type(value).__call__, FunctionType):
         return (value.__call__,)
@@ -314,9 +396,10 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _outer_values(function: FunctionType) -> Iterable[Any]:
-    """Yield the content of a function's closure, and the constants and functions of its module that it uses by name."""
+    """Yield a function's closure, and the constants and functions of its module that it uses."""
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # not assigned yet
+        with suppress(ValueError):
+            # A variable of an outer function may not be assigned yet.
             yield cell.cell_contents
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)

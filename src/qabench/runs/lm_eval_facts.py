@@ -1,9 +1,10 @@
-"""What happened in a run of lm-evaluation-harness, from its samples and its results, for the signatures of its answers.
+"""What happened in a run of lm-evaluation-harness, for the signatures of its answers.
 
-Every key that the harness writes is declared in ``lm_eval_facts.json``: signed, a part of the system
-that is evaluated, or irrelevant with a reason. A key that is not there is a deviation. A test walks
-what the installed harness writes. The text and the options of each call are in the samples, and are
-compared with what the benchmark would ask.
+``lm_eval_facts.json`` declares every key that the harness writes: it is signed (a field of the
+signature, and a deviation), a property of the evaluated system (also signed, but not a deviation),
+or unsigned, with a reason. A key that is not declared is signed. A test compares the declarations
+with what the installed harness writes. The text and the options of each call are in the samples,
+and are compared with what the benchmark would ask.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ from typing import Any
 from qabench.benchmarks import Benchmark
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation.harness_fields import (
+    SIGNED,
+    SYSTEM,
+    UNSIGNED,
+    only_special_tokens,
+    tables_of,
+)
 from qabench.evaluation.scoring import Messages, Question
 from qabench.evaluation.signature import (
     ASKED,
@@ -29,18 +37,21 @@ from qabench.evaluation.signature import (
     digest,
     parse,
 )
-from qabench.tasks.facts import SIGNED, SYSTEM, UNSIGNED, only_special_tokens, tables_of
+from qabench.runs.foreign import object_or_empty
 
-# The harness's names of generation options -> the names in signatures.
+# The harness's names of generation options, and the names in signatures.
 OPTION_NAMES = {"max_gen_toks": "max_tokens"}
-# Whether the model samples follows from the temperature.
+# ``do_sample`` follows from the temperature.
 UNSIGNED_OPTIONS = ("do_sample",)
+# The prefix of the fields for ``--model_args``.
 MODEL_ARGUMENT = "model_arg_"
 WITHOUT_RESULTS = "not recorded, because the file has no results_*.json next to it"
 
-CONTENT = json.loads(resources.files("qabench.runs").joinpath("lm_eval_facts.json").read_text("utf-8"))
+CONTENT = json.loads(
+    resources.files("qabench.runs").joinpath("lm_eval_facts.json").read_text("utf-8")
+)
 TABLES = tables_of(CONTENT)
-"""Part of the harness's results -> a title, and the treatment of its keys."""
+"""Section of the results file, such as "config" -> a title, and the treatment of its keys."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class HarnessFacts:
 
 
 def harness_facts(
-    scorer: Benchmark,
+    benchmark: Benchmark,
     questions: Sequence[Question],
     task: str,
     rows: Sequence[Row],
@@ -66,90 +77,124 @@ def harness_facts(
     """Return the facts of a file of samples.
 
     Args:
-        scorer: the benchmark that scores the answers.
+        benchmark: the benchmark that scores the answers.
         questions: its questions, from which the prompts are rendered again.
         task: the name of the harness's task.
         rows: the samples.
         results: the content of the file of results, or {} if there is none.
     """
     facts: dict[str, Any] = {}
+    # The names of the facts that describe the evaluated system, and so are not deviations.
     system: set[str] = set()
-    configs = results.get("configs")
-    task_config = configs.get(task) if isinstance(configs, dict) else None
-    task_config = task_config if isinstance(task_config, dict) else {}
+    task_config = object_or_empty(object_or_empty(results.get("configs")).get(task))
     if results:
-        run_config = results.get("config")
-        parts = {
+        sections: dict[str, Mapping[str, Any]] = {
             "results": _without_defaults(results, task),
-            "config": run_config if isinstance(run_config, dict) else {},
+            "config": object_or_empty(results.get("config")),
             "configs": task_config,
         }
-        for part, values in parts.items():
-            _add_signed(facts, system, part, values, prefix="")
-        arguments = _model_arguments(parts["config"].get("model_args"))
+        for section, values in sections.items():
+            _add_signed(facts, system, section, values, prefix="")
+        arguments = _model_arguments(sections["config"].get("model_args"))
         _add_signed(facts, system, "model_args", arguments, prefix=MODEL_ARGUMENT)
     else:
         facts["harness_options"] = WITHOUT_RESULTS
-    metadata = task_config.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    # What the calls were sent counts more than what the task wrote, so it is added after it.
+    metadata = object_or_empty(task_config.get("metadata"))
     facts |= _signed_by_task(metadata)
     facts |= _options_of_calls(rows)
     in_template = bool(results.get("chat_template_sha"))
-    facts |= _differing_prompts(scorer, questions, rows, metadata, in_template)
-    fields = {name: _text(value) for name, value in facts.items() if value not in (None, "", [], {})}
-    changed = Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
-    declared = {name: IRRELEVANT if name in system else changed for name in fields}
+    facts |= _differing_prompts(benchmark, questions, rows, metadata, in_template)
+    # No value is official, so the field is a deviation wherever it is present.
+    deviation = Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
+    fields = {}
+    declared = {}
+    for name, value in facts.items():
+        if value in (None, "", [], {}):
+            continue
+        fields[name] = _text(value)
+        declared[name] = IRRELEVANT if name in system else deviation
     return HarnessFacts(fields, declared)
 
 
+def _values(calls: Any) -> list[Any]:
+    """Return the items of a list, or the values of an object, or [] for anything else.
+
+    The harness has written calls and their arguments as objects since version 0.4.3, and before as
+    lists.
+    """
+    if isinstance(calls, dict):
+        return list(calls.values())
+    return calls if isinstance(calls, list) else []
+
+
 def _without_defaults(results: Mapping[str, Any], task: str) -> Json:
-    """Return the results with the number of examples of this task only, and without flags that are off."""
-    shots = results.get("n-shot")
-    number = shots.get(task, 0) if isinstance(shots, dict) else 0
-    return {name: value for name, value in results.items() if value not in (False, 0)} | {
-        "n-shot": number or None
-    }
+    """Return the results without flags that are off, and with "n-shot" for this task only."""
+    values = {name: value for name, value in results.items() if value not in (False, 0)}
+    examples = object_or_empty(results.get("n-shot")).get(task)
+    values["n-shot"] = examples or None
+    return values
 
 
 def _add_signed(
-    facts: dict[str, Any], system: set[str], part: str, values: Mapping[str, Any], prefix: str
+    facts: dict[str, Any], system: set[str], section: str, values: Mapping[str, Any], prefix: str
 ) -> None:
-    """Add the values of a part that its table says are signed. Official values are left out."""
-    table, official = TABLES[part][1], CONTENT[part].get("official", {})
+    """Add the signed, unofficial values of a section to ``facts``.
+
+    Args:
+        facts: gets the values, by their names in signatures.
+        system: gets the names of those that describe the evaluated system.
+        section: the section of the file of results, a key of ``TABLES``.
+        values: the content of the section.
+        prefix: what the names in signatures begin with.
+    """
+    _, table = TABLES[section]
+    official = CONTENT[section].get("official", {})
     for name, value in values.items():
         treatment = table.get(name, (SIGNED, ""))[0]
         if treatment == UNSIGNED or value is None or value in official.get(name, ()):
             continue
         field = prefix + name.replace("-", "_")
-        if part == "results":
-            field = field.removesuffix("_sha")  # of the chat template, and of the system instruction
+        if section == "results":
+            # The harness writes the digest of a text, such as the system prompt, as NAME_sha.
+            field = field.removesuffix("_sha")
         if treatment == SYSTEM:
             system.add(field)
-        # The text of an argument that is not in the table could be a secret.
-        facts[field] = value if name in table else digest([str(value)])
+        if name not in table:
+            # An argument that is not in the table could be a secret, so only its digest is signed.
+            value = digest([str(value)])
+        facts[field] = value
 
 
 def _model_arguments(arguments: Any) -> Json:
-    """Return ``--model_args`` as a mapping. The harness writes what it was given: "name=value,..." or an object."""
+    """Return ``--model_args`` by name. The harness writes them as text ("a=1,b=2") or an object."""
     if isinstance(arguments, dict):
         return arguments
     if not isinstance(arguments, str):
         return {}
-    pairs = [part.partition("=") for part in arguments.split(",") if part]
-    values: Json = {name.strip(): value for name, _, value in pairs}
-    # Off, as if it was not given.
-    return {name: value for name, value in values.items() if value.lower() not in ("false", "none", "")}
+    values: Json = {}
+    for pair in arguments.split(","):
+        name, _, value = pair.partition("=")
+        values[name.strip()] = value
+    # An argument that is off is the same as none. If a name is there twice, the last value counts,
+    # so that all are read before.
+    for name, value in list(values.items()):
+        if value.lower() in ("false", "none", ""):
+            del values[name]
+    return values
 
 
 def _signed_by_task(metadata: Mapping[str, Any]) -> Json:
-    """Return the fields of the signatures that the task itself wrote: how it asked, such as the prompt's digest."""
-    lines = metadata.get("signatures")
+    """Return the fields of signatures that the task itself wrote, such as the prompt's digest."""
     facts: Json = {}
-    for line in lines.values() if isinstance(lines, dict) else ():
+    for line in object_or_empty(metadata.get("signatures")).values():
         try:
             facts |= parse(str(line))[1]
         except InputError as error:
-            raise InputError(f"metadata.signatures of the task in results_*.json: {error}") from None
+            raise InputError(
+                f"metadata.signatures of the task in results_*.json: {error}"
+            ) from None
+    # These three are signed from the file and its results, not from what the task wrote.
     for name in (ASKED, VERSION, "model"):
         facts.pop(name, None)
     return facts
@@ -158,59 +203,62 @@ def _signed_by_task(metadata: Mapping[str, Any]) -> Json:
 def _calls(rows: Iterable[Row]) -> Iterator[tuple[Row, Any, Json]]:
     """Yield the document, the context and the options of each call that the samples record."""
     for row in rows:
-        arguments = row.get("arguments")
-        # Since version 0.4.3 an object, before a list of lists.
-        calls = list(arguments.values()) if isinstance(arguments, dict) else arguments or []
-        for call in calls if isinstance(calls, list) else []:
-            parts = list(call.values()) if isinstance(call, dict) else call
-            if isinstance(parts, list) and len(parts) == 2 and isinstance(parts[1], dict):
-                doc = row.get("doc")
-                yield doc if isinstance(doc, dict) else {}, parts[0], parts[1]
+        doc = object_or_empty(row.get("doc"))
+        for call in _values(row.get("arguments")):
+            arguments = _values(call)
+            # Calls that ask for the likelihood of a text have two texts and no options.
+            if len(arguments) == 2 and isinstance(arguments[1], dict):
+                context, options = arguments
+                yield doc, context, options
 
 
 def _options_of_calls(rows: Sequence[Row]) -> Json:
-    """Return the generation options of the calls. Options that differ between calls are mixed values."""
-    values: dict[str, Counter[str]] = {}
+    """Return the generation options of the calls. One that differs between calls is "mixed"."""
+    counts_by_option: dict[str, Counter[str]] = {}
     total = 0
     for _, _, options in _calls(rows):
         total += 1
         for name, value in options.items():
             if name in UNSIGNED_OPTIONS or (name == "until" and only_special_tokens(value)):
                 continue
-            values.setdefault(OPTION_NAMES.get(name, name), Counter())[_text(value)] += 1
+            counts = counts_by_option.setdefault(OPTION_NAMES.get(name, name), Counter())
+            counts[_text(value)] += 1
     facts = {}
-    for name, counts in values.items():
+    for option, counts in counts_by_option.items():
+        # Some calls may have been sent without an option that others had.
         if missing := total - counts.total():
             counts[NOT_RECORDED] = missing
-        facts[name] = common_value(counts)
+        facts[option] = common_value(counts)
     return facts
 
 
 def _differing_prompts(
-    scorer: Benchmark,
+    benchmark: Benchmark,
     questions: Sequence[Question],
     rows: Sequence[Row],
     metadata: Mapping[str, Any],
     in_template: bool,
 ) -> Json:
-    """Return how many prompts are not what the task asks for the dataset's row, or why this is not known."""
+    """Return the field that counts the prompts that are not the benchmark's. Empty without any."""
     contexts = [(str(document_id(doc)), context) for doc, context, _ in _calls(rows)]
     if not contexts:
         return {"asked_text": "not recorded"}
-    prefix = f"{scorer.name}_"
-    arguments = {
-        name.removeprefix(prefix): value for name, value in metadata.items() if name.startswith(prefix)
-    }
+    prefix = f"{benchmark.name}_"
+    arguments = {}
+    for name, value in metadata.items():
+        if name.startswith(prefix):
+            arguments[name.removeprefix(prefix)] = value
     row_of = {question.id: question.row for question in questions}
     differing = 0
     try:
-        asking = scorer.asking(**arguments)
+        asking = benchmark.asking(**arguments)
         for id, context in contexts:
-            # The dataset's row: the log's document can have been changed with its prompt.
+            # The dataset's row, because the document in the log may have been edited as its prompt.
             row = row_of.get(id)
             if row is None or not _is_sent_as(asking.messages(row), context, in_template):
                 differing += 1
-    except (QabenchError, TypeError) as error:  # prompts that are not available, arguments of others
+    except (QabenchError, TypeError) as error:
+        # The prompts are not available, or the arguments are of another version.
         return {"asked_text": f"could not be compared ({error})"}
     if not differing:
         return {}
@@ -219,31 +267,32 @@ def _differing_prompts(
 
 def document_id(doc: Mapping[str, Any]) -> Any:
     """Return the id of a document of the harness. Some datasets name it "index"."""
-    return doc.get("index") if "id" not in doc else doc["id"]
+    if "id" in doc:
+        return doc["id"]
+    return doc.get("index")
 
 
 def _is_sent_as(messages: Messages, context: Any, in_template: bool) -> bool:
-    """Return whether a context has the messages: as JSON of a chat, as one text, or within a chat template.
+    """Return whether the context of a call is these messages, as the JSON of a chat or as text.
 
-    A chat template is a deviation of its own, so only the order of the messages in it is checked.
+    A chat template is a deviation of its own: in it, only the texts and their order are checked.
     """
     if not isinstance(context, str):
         return False
-    texts = [text.strip() for _, text in messages]
+    expected = [(role, text.strip()) for role, text in messages]
     try:
         chat = json.loads(context)
     except ValueError:
         chat = None
     if isinstance(chat, list):
-        sent = [
-            (message.get("role"), str(message.get("content")).strip())
-            for message in chat
-            if isinstance(message, dict)
-        ]
-        return sent == list(zip((role for role, _ in messages), texts, strict=True))
+        sent = []
+        for message in chat:
+            if isinstance(message, dict):
+                sent.append((message.get("role"), str(message.get("content")).strip()))
+        return sent == expected
     if in_template:
         start = 0
-        for text in texts:
+        for _, text in expected:
             start = context.find(text, start)
             if start < 0:
                 return False
@@ -252,4 +301,5 @@ def _is_sent_as(messages: Messages, context: Any, in_template: bool) -> bool:
 
 
 def _text(value: Any) -> str:
+    """Return a value as text, in the same form for equal objects."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)

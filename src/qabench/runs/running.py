@@ -1,68 +1,96 @@
-"""Starts a run, and resumes one that was stopped.
-
-Inspect AI does the work.
-"""
+"""Starts runs of Inspect AI, and resumes runs that were stopped."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import signal
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import inspect_ai
-from filelock import FileLock, SoftFileLock, Timeout
 from inspect_ai._eval.loader import solver_from_spec
-from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, SampleStart, TaskStart, hooks
+from inspect_ai.event import ModelEvent
+from inspect_ai.hooks import (
+    BeforeModelGenerate,
+    Hooks,
+    ModelRetry,
+    ModelUsageData,
+    SampleEnd,
+    SampleEvent,
+    TaskStart,
+    hooks,
+)
+from inspect_ai.log._samples import sample_active
 from inspect_ai.model import GenerateConfig, ModelUsage
 from inspect_ai.solver import SolverSpec
 
-from qabench.benchmarks import benchmark
+from qabench.adapters.inspect_ai.facts import ASKED_WITH
+from qabench.adapters.inspect_ai.language_model import InspectModel
+from qabench.adapters.inspect_ai.replies import REJECTIONS_TO_STOP, rejections
+from qabench.adapters.inspect_ai.reply_cache import caching_replies
+from qabench.adapters.inspect_ai.tasks import inspect_tasks
+from qabench.benchmarks import Benchmark, Setting
+from qabench.benchmarks.checks import check_answers_public
+from qabench.benchmarks.plan import naming_arguments, planning_for
 from qabench.data.rows import without_none
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation.score_spec import Names
 from qabench.evaluation.scoring import Progress
 from qabench.io.files import check_writable
+from qabench.io.locks import ProcessLock
+from qabench.io.redaction import printable
+from qabench.llm.call_gate import IN_JUDGE, CallGate, gated_calls
 from qabench.llm.endpoint import clean_url, without_account
-from qabench.llm.exchange import CallGate, gated_calls, limited_replies
-from qabench.runs.plan import (
+from qabench.llm.exchange import ChatRequest, limited_replies
+from qabench.llm.token_estimates import BYTES_PER_TOKEN, prompt_tokens
+from qabench.runs.inspect_logs import read_header
+from qabench.runs.log_fields import NAME
+from qabench.runs.models import (
     KEY_VARIABLE,
     NO_KEY,
-    Arguments,
     at_address,
-    check_task_options,
     make_model,
+    model_to_plan_for,
     plain,
     probe,
 )
+from qabench.runs.started import note_started, was_started_here
+from qabench.runs.task_options import Arguments, check_task_options
 from qabench.runs.trust import (
     check_conditions,
     check_task,
     checked_log,
+    is_complete,
     resume_command,
     solver_with_digest,
     task_of,
 )
-from qabench.tasks.common import REJECTIONS_TO_STOP, caching_replies, naming_arguments, rejections
-from qabench.tasks.facts import ASKED_WITH
+
+if TYPE_CHECKING:
+    from qabench.llm.caller import Prices
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
 # they are not shown.
 QUIET: dict[str, Any] = {"display": "none", "log_level": "error", "score_display": False}
-BEFORE_NOTE = 5.0  # seconds without an answer of the server before a note says so
+# If no answer comes for this many seconds, a note says so.
+BEFORE_NOTE = 5.0
+# Schedulers kill a process some seconds after SIGTERM, at least 10.
+SECONDS_AFTER_SIGTERM = 5.0
+# After an interrupt or a limit, for scoring and writing the answers whose replies are here. A
+# question that goes on with searching for pages could take minutes.
+SECONDS_TO_WRITE = 10.0
+WAITING = "waiting for the replies in flight, so that they are kept (Ctrl-C again: don't)"
 
 
 class Interrupted(QabenchError):
-    """A run was stopped by Ctrl-C or SIGTERM.
-
-    ``exit_code`` is 130 or 143.
-    """
+    """A run was stopped by Ctrl-C (``exit_code`` 130) or SIGTERM (143)."""
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -82,18 +110,27 @@ class Watch:
             which checks the model. For models in this process, of replies. None for no limit.
         token_budget: the maximum number of tokens of prompts and replies together. None for no
             limit.
+        max_cost: the run stops when its calls have cost this much, by ``prices``. None for no
+            limit.
+        prices: per million tokens.
         replies: the number of replies from servers so far.
         tokens: the number of their tokens.
+        cost: what their tokens cost by ``prices``.
         done: the number of answered questions.
         total: the number of all questions.
         stopped: why the run was stopped before its end, or None.
+        limit_reached: which limit is reached, or None. The run stops when no reply is on its way.
         number: the signal that ended the run.
         log: the log of the run, when it has started.
         reused: the number of answered questions in the log that is resumed.
         failing_since: the time of the first failed call since the last reply. None after a reply.
         locks: the locks of the run's logs, until it ends.
-        active: the number of questions that are being asked.
-        gate: counts calls to servers and keeps back those beyond ``max_calls``.
+        gate: counts calls to servers, and keeps back those after a limit or an interrupt.
+        is_interrupted: whether the run ends as soon as no reply is on its way.
+        is_cancelled: whether Inspect has been told to end the run.
+        estimated: the calls without reported tokens whose tokens are estimated.
+        handler: the handler of SIGINT while Inspect runs, which cancels everything.
+        timer: stops the run at a limit if nothing changes for some seconds.
     """
 
     log_dir: Path
@@ -102,41 +139,65 @@ class Watch:
     say: Callable[[str], None] = lambda text: None
     max_calls: int | None = None
     token_budget: int | None = None
+    max_cost: float | None = None
+    prices: Prices | None = None
     replies: int = 0
     tokens: int = 0
+    cost: float = 0.0
     done: int = 0
     total: int = 0
     stopped: str | None = None
+    limit_reached: str | None = None
     number: int = signal.SIGINT
     log: Path | None = None
     reused: int = 0
     failing_since: float | None = None
     locks: ExitStack = field(default_factory=ExitStack)
-    gate: CallGate | None = None
-    active: int = 0
+    gate: CallGate = field(init=False)
+    is_interrupted: bool = False
+    is_cancelled: bool = False
+    estimated: set[str | None] = field(default_factory=set)
+    handler: Any = None
+    timer: asyncio.TimerHandle | None = None
 
     def __post_init__(self) -> None:
-        if self.max_calls is not None:
-            self.gate = CallGate(self.max_calls, self.stop_if_waiting)
+        self.gate = CallGate(self.max_calls, _asked_now, self.stop_if_waiting)
 
     def stop_if_waiting(self) -> None:
-        """Stop the run at the limit of calls when no question can go on without a further call.
+        """Stop the run at a limit or after an interrupt, once the replies on their way are written."""
+        if self.is_cancelled or self.gate.in_flight:
+            return
+        if self.is_interrupted:
+            seconds = 0.0
+            if self.gate.replied:
+                seconds = SECONDS_TO_WRITE
+            self.cancel_later(seconds)
+            return
+        limit = self.limit_reached
+        if limit is None and self.max_calls is not None:
+            limit = self._limit_of_calls()
+        if limit is None or not self.gate.waiting:
+            return
+        if not self.gate.replied:
+            self.stop(limit)
+            return
+        # A question with a reply may need a further call, and wait for a connection that a call
+        # which is kept back holds: then nothing changes any more.
+        if self.timer:
+            self.timer.cancel()
+        self.timer = asyncio.get_running_loop().call_later(SECONDS_TO_WRITE, self.stop, limit)
 
-        Before, the answers of the last calls are scored and written.
-        """
-        gate = self.gate
-        if gate is not None and not gate.in_flight and gate.waiting >= max(1, self.active):
-            self.calls_used_up()
+    def _limit_of_calls(self) -> str:
+        return f"the limit of {self.max_calls} calls (--max-calls) is reached"
 
-    def calls_used_up(self) -> None:
-        """Stop the run at the limit of calls."""
-        self.stop(f"the limit of {self.max_calls} calls (--max-calls) is reached")
+    def reach(self, limit: str) -> None:
+        """Stop sending calls, because a limit is reached."""
+        if self.limit_reached is None:
+            self.limit_reached = limit
+        self.gate.close()
 
     def failed(self, reason: str) -> None:
-        """Note that a call failed and is repeated.
-
-        Say so, once, if the server still does not answer after some seconds.
-        """
+        """Note that a call failed and is repeated. After some seconds, say so once."""
         now = time.monotonic()
         if self.failing_since is None:
             self.failing_since = now
@@ -147,19 +208,65 @@ class Watch:
     def answered(self, usage: ModelUsage) -> None:
         """Count a reply, and stop the run at its limits."""
         self.failing_since = None
+        self.gate.note_reply()
         self.replies += 1
         self.tokens += usage.total_tokens
-        in_process = self.gate is None or not self.gate.sent
+        # The gate counts what is sent to servers. Of a model in this process, the replies count.
+        in_process = not self.gate.sent
         if in_process and self.max_calls is not None and self.replies >= self.max_calls:
-            self.calls_used_up()
+            self.reach(self._limit_of_calls())
         if self.token_budget is not None and self.tokens >= self.token_budget:
-            self.stop(f"the budget of {self.token_budget:,} tokens (--token-budget) is spent")
+            self.reach(f"the budget of {self.token_budget:,} tokens (--token-budget) is spent")
+        if self.prices is not None:
+            # Cached tokens count at the full price: the run rather stops too early.
+            prompt_tokens = usage.total_tokens - usage.output_tokens
+            self.cost += self.prices.cost(prompt_tokens, usage.output_tokens)
+            if self.max_cost is not None and self.cost >= self.max_cost:
+                self.reach(f"the limit of the cost, {self.max_cost:g} (--max-cost), is reached")
 
     def stop(self, why: str) -> None:
-        """End the run, once: Inspect ends on the signal, with the log written."""
+        """End the run, unless it was stopped before or is done. Inspect still writes the log."""
         if self.stopped is None and self.done < self.total:
             self.stopped = why
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Let Inspect cancel what it does, and write the log."""
+        if not self.is_cancelled:
+            self.is_cancelled = True
             signal.raise_signal(signal.SIGINT)
+
+    def cancel_later(self, seconds: float) -> None:
+        """Call ``cancel`` after some seconds, unless the run has ended before."""
+        asyncio.get_running_loop().call_later(seconds, self.cancel)
+
+    def handle_signals(self) -> None:
+        """Handle Ctrl-C while Inspect runs, so that replies in flight, which are paid, are kept.
+
+        It is called after Inspect has started its server in this process, which replaces the signal
+        handlers.
+        """
+        with suppress(ValueError):
+            # Only the main thread can handle signals. Otherwise, the calling program does.
+            previous = signal.signal(signal.SIGINT, self.interrupt)
+            self.handler = previous or signal.default_int_handler
+            signal.signal(signal.SIGTERM, self.terminate)
+
+    def interrupt(self, number: int, frame: Any) -> None:
+        """Wait for the replies in flight at the first Ctrl-C, and end the run at the second one."""
+        if self.is_cancelled or self.is_interrupted or not self.gate.is_busy:
+            self.is_cancelled = True
+            self.handler(number, frame)
+            return
+        self.is_interrupted = True
+        self.gate.close()
+        # The handler does not write by itself: it may have interrupted the output that it would
+        # write to.
+        loop = asyncio.get_running_loop()
+        loop.call_soon_threadsafe(self.say, WAITING)
+        loop.call_soon_threadsafe(self.stop_if_waiting)
+        if self.number == signal.SIGTERM:
+            loop.call_soon_threadsafe(self.cancel_later, SECONDS_AFTER_SIGTERM)
 
     def terminate(self, *_: object) -> None:
         """Handle SIGTERM as Ctrl-C: Inspect writes the log and ends."""
@@ -179,19 +286,38 @@ class Watch:
         return Interrupted(f"interrupted; {self.hint()}", self.number)
 
     def path_of(self, logs: Sequence[Any]) -> Path:
-        """Return the path of the log.
-
-        Raises Interrupted or QabenchError if the run did not finish.
-        """
+        """Return the path of the log. Raises Interrupted or QabenchError if the run did not finish."""
         if not logs or logs[0].status == "cancelled" or self.stopped:
             raise self.interrupted()
         if logs[0].status != "success":
-            why = f": {plain(logs[0].error)}" if logs[0].error else ""
-            raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
+            why = ""
+            if logs[0].error:
+                why = f": {plain(logs[0].error)}"
+            raise QabenchError(
+                f"the run ended with the status {logs[0].status}{why}; {self.hint()}"
+            )
         return Path(logs[0].location.removeprefix("file://"))
 
 
-_WATCH: list[Watch] = []  # the run's. Inspect makes the object with the hooks itself
+def _asked_now() -> str | None:
+    """Return the id of the sample whose code runs now, or None."""
+    sample = sample_active()
+    return sample.sample_uuid if sample else None
+
+
+def _estimated_usage(event: ModelEvent) -> ModelUsage:
+    """Estimate the tokens of a call, as ``qabench run --dry-run`` does."""
+    messages = tuple((message.role, message.text) for message in event.input)
+    prompt = prompt_tokens(ChatRequest("", messages))
+    size = len(event.output.completion.encode("utf-8", "replace"))
+    # Rounded up.
+    reply = -(-size // BYTES_PER_TOKEN)
+    return ModelUsage(input_tokens=prompt, output_tokens=reply, total_tokens=prompt + reply)
+
+
+# The watch of the run in progress. Inspect creates the object with the hooks itself, so they find
+# it here.
+_WATCH: list[Watch] = []
 
 
 @hooks(name="qabench_progress", description="Progress and limits of qabench run.")
@@ -201,38 +327,61 @@ class _Progress(Hooks):
 
     async def on_task_start(self, data: TaskStart) -> None:
         watch, spec = _WATCH[0], data.spec
-        watch.total = len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.reused
+        questions = len(spec.dataset.sample_ids or ())
+        watch.total = questions * (spec.config.epochs or 1) - watch.reused
+        # A resumed run has the id of the first one, whose log is older.
         paths = watch.log_dir.glob(f"[!.]*{spec.task_id}*")
         if log := max(paths, key=os.path.getmtime, default=None):
             watch.log = log
+            note_started(spec)
             watch.locks.enter_context(_locked(log))
             watch.on_log(log)
-
-    async def on_sample_start(self, data: SampleStart) -> None:
-        _WATCH[0].active += 1
+        watch.handle_signals()
 
     async def on_sample_end(self, data: SampleEnd) -> None:
         watch = _WATCH[0]
-        watch.done += 1
-        watch.on_progress(watch.done, watch.total)
-        watch.active -= 1
-        watch.stop_if_waiting()
+        if not watch.is_cancelled:
+            watch.done += 1
+            watch.on_progress(watch.done, watch.total)
+        watch.gate.note_end(data.sample_id)
         if len(rejections) >= REJECTIONS_TO_STOP:
             watch.stop(f"every call is rejected: {rejections[-1]}")
 
+    async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
+        # Calls of models in this process pass no other gate.
+        if not IN_JUDGE.get():
+            await _WATCH[0].gate.wait_if_closed()
+
     async def on_model_retry(self, data: ModelRetry) -> None:
-        _WATCH[0].failed(
-            f"HTTP {data.status_code}" if data.status_code else data.exception_type or "no reply"
-        )
+        if IN_JUDGE.get():
+            return
+        reason = data.exception_type or "no reply"
+        if data.status_code:
+            reason = f"HTTP {data.status_code}"
+        _WATCH[0].failed(reason)
+
+    async def on_sample_event(self, data: SampleEvent) -> None:
+        # Some servers report no tokens. The limits count an estimate.
+        event = data.event
+        if not isinstance(event, ModelEvent) or event.pending or event.error:
+            return
+        watch = _WATCH[0]
+        has_reply = event.cache != "read" and event.output.choices
+        # Inspect reports the event when it begins and when it is complete.
+        if has_reply and event.output.usage is None and event.uuid not in watch.estimated:
+            watch.estimated.add(event.uuid)
+            watch.answered(_estimated_usage(event))
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
+        if IN_JUDGE.get():
+            return
         rejections.clear()
         _WATCH[0].answered(data.usage)
 
 
 def start(
-    name: str,
-    setting: str | None,
+    benchmark: Benchmark,
+    setting: Setting,
     model: str,
     *,
     base_url: str | None = None,
@@ -241,7 +390,9 @@ def start(
     log_dir: str | Path = "logs",
     cache: bool = True,
     solver: str | None = None,
+    display_name: str | None = None,
     watch: Watch | None = None,
+    generate_only: bool = False,
     **options: Any,
 ) -> Path:
     """Run a setting of a benchmark and return the path of the log.
@@ -251,8 +402,10 @@ def start(
     calls that are permanently rejected (wrong key, unknown model, connection refused) stop the run.
 
     Args:
-        name: the benchmark.
-        setting: one of its settings. None for the first.
+        benchmark: the benchmark.
+        setting: one of its settings.
+        generate_only: ask questions whose answers are not public, although no score can be
+            computed.
         model: Inspect's name of the model, such as "hf-inference-providers/ORG/NAME". With
             ``base_url`` the model's name on the server. The server's key, if it needs one, is read
             from QABENCH_API_KEY.
@@ -263,38 +416,46 @@ def start(
         cache: whether replies are cached and reused.
         solver: "FILE.py@NAME", a solver or an agent of Inspect AI that answers in place of the
             setting's own.
+        display_name: the name of the system in all outputs. By default, it follows from the model.
         watch: receives the log's path and the progress.
-        **options: options of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections, temperature, ...
+        **options: options of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections,
+            temperature, ...
 
     Raises:
-        InputError: an unknown benchmark, setting, option or model.
+        InputError: an unknown option or model.
         MissingExtra: a package of the task or of the provider is not installed.
         QabenchError: the model does not respond, or the run ended before all questions were asked.
             The message names the log to resume.
         Interrupted: by Ctrl-C or SIGTERM.
     """
-    scorer = benchmark(name)
-    chosen = scorer.setting(setting)
-    check_task_options(scorer, chosen, task_args or {})
+    check_task_options(benchmark, setting, task_args or {})
+    check_answers_public(benchmark, task_args or {}, generate_only)
     check_writable(Path(log_dir) / "log.eval")
     if base_url:
         base_url = clean_url(base_url)
         model = at_address(model)
-    arguments = {**chosen.arguments, **(task_args or {})}
+    arguments = {**setting.arguments, **(task_args or {})}
     options = without_none(options) | {"cache": cache}
+    metadata: dict[str, str] = {}
+    if display_name:
+        metadata[NAME] = display_name
     if solver:
-        options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
+        options["solver"] = SolverSpec(solver)
+        metadata["solver"] = solver_with_digest(solver)
+    if metadata:
+        options["metadata"] = metadata
     model_config = _generation(options)
     watch = watch or Watch(Path(log_dir))
-    failure = f"{scorer.title}, {chosen.name}, with {model} could not start"
+    failure = f"{benchmark.title}, {setting.name}, with {model} could not start"
     with watching(watch, cache, failure, task_args), without_account(model):
-        # First what takes no model: loading weights takes long.
-        task_config = scorer.task_function(chosen)(**arguments).config
+        # Check first what needs no model, because loading weights takes long.
+        with planning_for(model_to_plan_for(model, base_url, model_args)):
+            task_config = inspect_tasks(benchmark)[setting.task](**arguments).config
         if solver:
             _check_solver(solver)
         probe(model, base_url, model_args, model_config, task_config, watch.say)
         logs = inspect_ai.eval(
-            f"qabench/{chosen.task}",
+            f"qabench/{setting.task}",
             model=model,
             model_base_url=base_url,
             model_args=dict(model_args or {}),
@@ -317,26 +478,30 @@ def resume(
     log_dir: str | Path | None = None,
     solver: str | None = None,
     epochs: int | None = None,
+    scores: Names = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
-    """Resume a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
+    """Ask the missing and failed questions of a run that was killed, canceled or had failures.
 
-    The log is data, not configuration: only a task of qabench is run, with the same questions. Of
-    the options, only choices of the task, options of sampling, the seed and the limit of tokens are
-    read from the log. All others are repeated.
+    The log of a run that was started on this machine is enough: it says how the others were asked.
+    A log from elsewhere is data, not configuration: only a task of qabench is run, with the same
+    questions, and of the options, only choices of the task, options of sampling, the seed and the
+    limit of tokens are read. All others are repeated. Of a complete run, nothing is asked, and the
+    path of its log is returned.
 
     Args:
         log: the log of the run.
-        model: the model of the run, as in ``start``. None if only the solver called models.
+        model: the model of the run, as in ``start``. None for the one in the log.
         base_url: the address of the server, if the run was started with one.
-        model_args: arguments of the model's provider. The arguments in the log are not used.
+        model_args: arguments of the model's provider. Keys are in no log.
         task_args: the arguments of the task that are not read from the log, with the values of the
             log.
         log_dir: the folder of the new log, which contains the whole run. None means the folder of
             the old one.
         solver: the solver of the run, if it was started with one. Its file must be the same.
         epochs: how many times each question is asked, if it is more than once.
+        scores: the scores of the run, if it was started with a selection.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
@@ -351,42 +516,69 @@ def resume(
         task_args=task_args,
         solver=solver,
         epochs=epochs,
+        scores=scores,
     )
-    spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
+    watch = watch or Watch(folder)
+    if is_complete(trusted):
+        watch.say(f"{log} is complete: each question has an answer, and nothing is asked")
+        return Path(log)
+    address_before = read_header(log).eval.model_base_url
+    spec = trusted.eval
     check_writable(folder / "log.eval")
     options = without_none(options)
     model_config = _generation(options)
-    watch = watch or Watch(folder)
     watch.reused = sum(sample.error is None for sample in trusted.samples or ())
     failure = f"the run of {log} cannot be resumed"
     cache = trusted.plan.config.cache
-    with _locked(Path(log)), watching(watch, cache, failure, task_args), without_account(spec.model):
+    model_args, solver = spec.model_args, spec.solver
+    # What the user of this call, or of the run on this machine, wrote himself may name a model or a
+    # server. The arguments in a log from elsewhere may not.
+    arguments_of_user = task_args
+    if was_started_here(spec):
+        arguments_of_user = spec.task_args_passed
+    with (
+        _locked(Path(log)),
+        watching(watch, cache, failure, arguments_of_user),
+        without_account(spec.model),
+    ):
         scorer, setting = task_of(spec.task, spec.task_args_passed, log)
-        task = scorer.task_function(setting)(**spec.task_args_passed)
+        with planning_for(model_to_plan_for(spec.model, spec.model_base_url, model_args)):
+            task = inspect_tasks(scorer)[setting.task](**spec.task_args_passed)
         check_task(log, task)
-        check_conditions(trusted, scorer, task.metadata[ASKED_WITH], log)
+        # First the conditions that the task alone says, because loading a model takes long.
+        check_conditions(trusted, scorer, (task.metadata or {})[ASKED_WITH], log)
         task_config = task.config.merge(trusted.plan.config)
         if solver:
             _check_solver(solver)
-        probed = probe(spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say)
+        probed = probe(
+            spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say
+        )
         if isinstance(probed, str):
             probed = make_model(spec.model, spec.model_base_url, model_args, config=model_config)
-        of_model = scorer.conditions_of_model(setting, spec.task_args_passed, probed)
-        check_conditions(trusted, scorer, of_model, log)
+        conditions_of_model = scorer.logs().conditions_of_model(
+            setting, spec.task_args_passed, InspectModel(probed)
+        )
+        check_conditions(trusted, scorer, conditions_of_model, log)
         watch.say(f"{watch.reused} answers are kept")
+        if base_url and clean_url(base_url) != address_before:
+            server = address_before or "of the provider"
+            watch.say(f"they are from the server {printable(server)}")
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
-        except IndexError:  # Inspect takes the first log, but an interrupted run may have none
+        except IndexError:
+            # Inspect takes the first log, but an interrupted run may have none.
             raise watch.interrupted() from None
         return watch.path_of(logs)
 
 
 def _generation(options: Mapping[str, Any]) -> GenerateConfig:
     """Return the options of generation among the options of a run."""
-    return GenerateConfig(
-        **{name: options[name] for name in GenerateConfig.model_fields if name in options}
-    )
+    generation = {}
+    for name in GenerateConfig.model_fields:
+        if name in options:
+            generation[name] = options[name]
+    return GenerateConfig(**generation)
 
 
 def _check_solver(name: str) -> None:
@@ -395,7 +587,8 @@ def _check_solver(name: str) -> None:
         solver_from_spec(SolverSpec(name))
     except (QabenchError, PermissionError):
         raise
-    except Exception as error:  # the user's file is imported, and may raise anything
+    except Exception as error:
+        # The user's file is imported, and may raise anything.
         raise InputError(
             f"--solver {name} is not a solver or an agent of Inspect AI: {plain(error)}; decorate its function with "
             "@solver or @agent"
@@ -404,35 +597,25 @@ def _check_solver(name: str) -> None:
 
 @contextmanager
 def _locked(log: Path) -> Iterator[None]:
-    """Keep other processes from resuming a log that this one writes or resumes.
-
-    Without effect on file systems without locks, such as a mounted bucket.
-    """
-    path = log.with_name(f".{log.name}.lock")
-    lock: Any = FileLock(path, thread_local=False)  # Inspect can end a run in another thread
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about the soft lock
-            lock.acquire(timeout=0)
-        if isinstance(lock, SoftFileLock):  # a killed process on another machine would keep it
-            lock.release()
-    except Timeout:
+    """Lock a log for this process, as far as the file system can (a mounted bucket cannot)."""
+    lock = ProcessLock(log.with_name(f".{log.name}.lock"))
+    if not lock.try_acquire():
         raise InputError(
             f"{log} is being written or resumed by another process; wait for it, or end it"
-        ) from None
-    except (OSError, NotImplementedError):
-        pass
+        )
     try:
         yield
     finally:
-        if lock.is_locked:
-            with suppress(PermissionError):  # Windows deletes it when it is released
-                path.unlink(missing_ok=True)
-            lock.release()
+        lock.release()
 
 
 @contextmanager
-def watching(watch: Watch, cache: bool, failure: str, task_args: Arguments = None) -> Iterator[None]:
-    """Report events to ``watch``, turn Ctrl-C and SIGTERM into ``Interrupted``, and other errors into InputError.
+def watching(
+    watch: Watch, cache: bool, failure: str, task_args: Arguments = None
+) -> Iterator[None]:
+    """Report events to ``watch``, and turn signals and errors into exceptions of qabench.
+
+    Ctrl-C and SIGTERM raise ``Interrupted``, and all other errors raise InputError.
 
     Args:
         watch: receives the events.
@@ -459,25 +642,32 @@ def watching(watch: Watch, cache: bool, failure: str, task_args: Arguments = Non
         raise watch.interrupted() from None
     except (QabenchError, PermissionError):
         raise
-    except Exception as error:  # an invalid argument, missing data. Inspect's message says which
+    except Exception as error:
+        # An invalid argument, or missing data. Inspect's message says which.
         raise InputError(f"{failure}: {plain(error)}") from error
     finally:
+        watch.is_cancelled = True
         _WATCH.clear()
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            # None is one that is not Python's, as of a program in which Python is embedded.
+            if handler is not None:
+                signal.signal(number, handler)
 
 
 def _handle_signals(watch: Watch) -> dict[signal.Signals, Any]:
-    """Handle the signals that end a run, and return the handlers before.
+    """Handle the signals that end a run, and return the previous handlers.
 
-    SIGINT is ignored in a process that a script starts with "&". Limits and SIGTERM need it.
+    A shell script that starts a process with "&" makes it ignore SIGINT, and the system's own handler
+    ends the process, but limits raise SIGINT to end the run.
     """
     try:
         before: dict[signal.Signals, Any] = {
-            signal.SIGTERM: signal.signal(signal.SIGTERM, watch.terminate)
+            signal.SIGTERM: signal.signal(signal.SIGTERM, watch.terminate),
+            signal.SIGINT: signal.getsignal(signal.SIGINT),
         }
-        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-            before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    except ValueError:  # not the main thread: the calling program handles signals
+        if before[signal.SIGINT] in (signal.SIG_IGN, signal.SIG_DFL):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    except ValueError:
+        # Only the main thread can handle signals. Otherwise, the calling program does.
         return {}
     return before

@@ -1,8 +1,6 @@
-"""Checks a log before it is resumed: a log is data, so it must not determine what code runs or where keys are sent.
+"""Checks a log before it is resumed.
 
-A resumed run gets a new configuration. Only the fields that are listed here are read from the log.
-What names code, a server or a model, and what multiplies the price, has to be repeated on the
-command line.
+A log is data from anywhere, so it must not determine what code runs or where keys are sent.
 """
 
 from __future__ import annotations
@@ -20,18 +18,24 @@ from typing import Any
 from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
 from inspect_ai.model import GenerateConfig
 
+from qabench.adapters.inspect_ai.facts import EVAL_CONFIG
+from qabench.adapters.inspect_ai.replies import WITHOUT_EFFECT, is_empty_output
+from qabench.adapters.inspect_ai.reply_cache import configured_base_url
 from qabench.benchmarks import Benchmark, Setting, search_order
 from qabench.data.rows import without_none
 from qabench.errors import InputError
+from qabench.evaluation.harness_fields import SIGNED
+from qabench.evaluation.score_spec import Names, split_names
 from qabench.evaluation.signature import parse
-from qabench.io.tables import printable
+from qabench.io.redaction import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
 from qabench.runs.facts import NO_MODEL, setting_of
-from qabench.runs.log import read_header, whole_log
-from qabench.runs.plan import Arguments, at_address, check_task_options, task_options
-from qabench.tasks.common import WITHOUT_EFFECT, configured_base_url, is_empty_output
-from qabench.tasks.facts import EVAL_CONFIG, SIGNED
+from qabench.runs.inspect_logs import read_header, whole_log
+from qabench.runs.log_fields import NAME
+from qabench.runs.models import at_address
+from qabench.runs.started import was_started_here
+from qabench.runs.task_options import Arguments, check_task_options, task_options
 
 # What is read from a log: options of the run, and of generation.
 RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
@@ -39,6 +43,13 @@ GENERATION_OPTIONS = (
     *("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"),
     *("max_tokens", "seed", "reasoning_effort"),
 )
+# Everything else is read only from the log of a run that was started here, as this cache says.
+NOT_STARTED_HERE = (
+    "no note in the cache says that a run with these options was started on this machine (the log is from "
+    "elsewhere or was edited, or the cache was deleted or is another one)"
+)
+# The task's option that the command has as --scores.
+SCORES = "scores"
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -51,26 +62,51 @@ def checked_log(
     task_args: Arguments = None,
     solver: str | None = None,
     epochs: int | None = None,
+    scores: Names = None,
 ) -> Any:
-    """Return a log with the samples of the log, and a new configuration from the fields that may be read from it.
+    """Return the log of a run to resume, without the fields that a log from elsewhere could abuse.
 
-    The other arguments come from the user's call. ``check_task`` makes the checks that need the
-    task. Raises InputError if it is not a log of a task of qabench, or something was not repeated.
+    Options that are not read from the log come from the user's call, and must equal those in the
+    log. ``check_task`` makes the checks that need the task. The log of a complete run is returned as
+    it is, because no question is asked again. Raises InputError if it is not a log of a task of
+    qabench, or an option was not repeated.
     """
     log = whole_log(path)
     spec = log.eval
     passed = spec.task_args_passed
     scorer, setting = task_of(spec.task, passed, path)
     repeated = without_none(task_args or {})
-    own = {name: value for name, value in passed.items() if name not in setting.arguments}
-    check_task_options(scorer, setting, own | repeated)
+    open_arguments = {}
+    for name, value in passed.items():
+        # The setting itself fixes the others.
+        if name not in setting.arguments:
+            open_arguments[name] = value
+    check_task_options(scorer, setting, open_arguments | repeated)
+    asked_scores = ",".join(split_names(scores or ()))
+    if asked_scores and passed.get(SCORES) == asked_scores:
+        repeated = {SCORES: asked_scores} | repeated
+    complete = is_complete(log)
+    if was_started_here(spec) or complete:
+        model = model or spec.model
+        base_url = base_url or spec.model_base_url
+        model_args = {**spec.model_args, **(model_args or {})}
+        repeated = {**arguments_to_repeat(spec.task, passed), **repeated}
+        if not complete:
+            # A complete run needs no solver, and a log from elsewhere must not make this machine
+            # open a file.
+            solver = solver or spec.solver
+        epochs = epochs or spec.config.epochs
     model = model or NO_MODEL
     if base_url and model != spec.model:
         model = at_address(model)
-    server = None  # the provider's own
+    # None means the provider's own server.
+    server = None
     if base_url or spec.model_base_url:
         server = clean_url(base_url) if base_url else configured_base_url(spec.model)
-    logged_server = clean_url(spec.model_base_url) if spec.model_base_url else server
+    # A server that the user names may be another one: an address changes when a server is started again.
+    logged_server = server
+    if spec.model_base_url and not base_url:
+        logged_server = clean_url(spec.model_base_url)
     digest = (spec.metadata or {}).get("solver")
     # Each option that the user has to repeat, with its value in the log and the repeated one.
     checks = {
@@ -79,27 +115,32 @@ def checked_log(
         "solver": (digest, solver and solver_with_digest(solver)),
         "number of epochs": (spec.config.epochs or 1, epochs or 1),
     }
-    # A choice that the log left to the default can be made now: ``check_conditions`` compares it with
-    # what happened.
+    if complete and not solver:
+        del checks["solver"]
+    # A choice that the log left to the default can be made now: ``check_conditions`` compares it
+    # with what happened.
     choices = {option.name for option in task_options(scorer, setting) if option.choices}
-    chosen = {name: value for name, value in repeated.items() if name in choices and name not in passed}
-    passed = passed | chosen
+    passed = dict(passed)
+    for name, value in repeated.items():
+        if name in choices:
+            passed.setdefault(name, value)
     for name in {**arguments_to_repeat(spec.task, passed), **repeated}:
         checks[f"option {name}"] = passed.get(name, "its default"), repeated.get(name)
     for name, value in spec.model_args.items():
         checks[f"argument {name}"] = value, (model_args or {}).get(name)
-    for what, (logged, named) in checks.items():
-        if logged != named:
-            other = "" if named in (None, NO_MODEL) else f", not {printable(str(named))}"
-            raise InputError(
-                f"{path} was run with the {what} {printable(str(logged))}{other}. It is not read from a log. "
-                f"To use the same one again: {resume_command(path)}"
-            )
+    _check_repeated(path, checks)
+    if complete:
+        return log
     if not _TASK_ID.fullmatch(spec.task_id):
         raise InputError(
             f"{path} has the task id {printable(spec.task_id)!r}, which is not an id of Inspect AI"
         )
     task = f"qabench/{setting.task}"
+    metadata = {"solver": digest} if solver else {}
+    display_name = (spec.metadata or {}).get(NAME)
+    if display_name:
+        # This name is only shown, and changes no score.
+        metadata[NAME] = str(display_name)
     fresh = EvalSpec(
         created=spec.created,
         task=task,
@@ -111,7 +152,7 @@ def checked_log(
         model_base_url=server,
         model_args=dict(model_args or {}),
         solver=solver,
-        metadata={"solver": digest} if solver else None,
+        metadata=metadata or None,
         config=EvalConfig(**{name: getattr(spec.config, name) for name in RUN_OPTIONS}),
     )
     generation = spec.model_generate_config.merge(log.plan.config)
@@ -129,19 +170,50 @@ def checked_log(
     )
 
 
+def _check_repeated(path: str | Path, checks: Mapping[str, tuple[Any, Any]]) -> None:
+    """Raise InputError for the first option that the user did not repeat with the log's value.
+
+    Args:
+        path: the log's path.
+        checks: what the option is called -> its value in the log, and the repeated one.
+    """
+    for what, (logged, repeated) in checks.items():
+        if logged == repeated:
+            continue
+        ran = f"{path} was run with the {what} {printable(str(logged))}"
+        if repeated in (None, NO_MODEL):
+            why = f". It is not read from this log: {NOT_STARTED_HERE}"
+        else:
+            why = f", not {printable(str(repeated))}. All answers of a run need the same one"
+        raise InputError(f"{ran}{why}. To use the same one again: {resume_command(path)}")
+
+
+def is_complete(log: Any) -> bool:
+    """Tell whether a run ended with an answer to each question, so that there is nothing to resume.
+
+    Empty, failed and invalidated answers do not count, because resuming asks these questions again.
+    """
+    answered = set()
+    for sample in log.samples or ():
+        if sample.error is None and not sample.invalidation and not _is_empty(sample):
+            answered.add((str(sample.id), sample.epoch))
+    expected = len(log.eval.dataset.sample_ids or ()) * (log.eval.config.epochs or 1)
+    return log.status == "success" and len(answered) == expected > 0
+
+
 def _is_empty(sample: Any) -> bool:
     return sample.error is None and is_empty_output(sample.output)
 
 
 def check_task(path: str | Path, task: Any) -> None:
-    """Raise InputError if a log has options that are not read from it, or other questions than its task."""
+    """Raise InputError if a log has other questions than its task, or options that are not read."""
     log = read_header(path)
     spec = log.eval
-    options = {
-        name: (value, getattr(task.config, name))
-        for name, value in spec.model_generate_config.merge(log.plan.config)
-        if name not in {*GENERATION_OPTIONS, *WITHOUT_EFFECT}
-    }
+    # Each option that is not read from a log, with its value there and the task's own.
+    options = {}
+    for name, value in spec.model_generate_config.merge(log.plan.config):
+        if name not in {*GENERATION_OPTIONS, *WITHOUT_EFFECT}:
+            options[name] = value, getattr(task.config, name)
     for name, (treatment, _) in EVAL_CONFIG.items():
         if treatment == SIGNED:
             options[name] = getattr(spec.config, name), getattr(task, name, None)
@@ -151,7 +223,8 @@ def check_task(path: str | Path, task: Any) -> None:
                 f"{path} was run with the option {name}={printable(repr(value))}, which is not read from a log; "
                 "start a new run, or resume a log that you trust with `inspect eval-retry`"
             )
-    available, limit = len(task.dataset), spec.config.limit
+    available = len(task.dataset)
+    limit = spec.config.limit
     bounds = limit if isinstance(limit, tuple) else (limit,)
     expected = len(range(available)[slice(*bounds)])
     logged = len(spec.dataset.sample_ids or ())
@@ -165,7 +238,7 @@ def check_task(path: str | Path, task: Any) -> None:
 def check_conditions(
     log: Any, scorer: Benchmark, conditions: Mapping[str, str | Sequence[str]], path: str | Path
 ) -> None:
-    """Raise InputError if answers that a resumed run keeps were asked under other conditions than the new ones.
+    """Raise InputError if kept answers were asked under other conditions than the new ones.
 
     Args:
         log: the log with the samples that are kept.
@@ -177,23 +250,26 @@ def check_conditions(
     kept = [sample for sample in log.samples or () if sample.error is None]
     for name, values in conditions.items():
         allowed = [values] if isinstance(values, str) else list(values)
-        others = Counter(
-            value
-            for sample in kept
-            if (value := signed_values(sample).get(name)) is not None and value not in allowed
+        other_values: Counter[str] = Counter()
+        for sample in kept:
+            value = signed_values(sample).get(name)
+            if value is not None and value not in allowed:
+                other_values[value] += 1
+        if not other_values:
+            continue
+        (value, count), *_ = other_values.most_common()
+        hint = scorer.logs().resume_hints.get(name, "")
+        if name in ("prompt", "protocol"):
+            # The value is the origin of the text and its digest, and the option takes the origin.
+            origin = value.rpartition("-")[0] or value
+            hint = f"-T {name}={origin}"
+        advice = ", or start a new run"
+        if hint:
+            advice = f": use {hint}{advice}"
+        raise InputError(
+            f"{path}: {count} of its answers were asked with the {name} {printable(value)}, and now it is "
+            f"{printable(' or '.join(allowed))}. All answers of a run need the same one{advice}"
         )
-        if others:
-            (value, count), *_ = others.most_common()
-            hint = scorer.resume_hints.get(name, "")
-            if name in ("prompt", "protocol"):
-                origin = value.rpartition("-")[0] or value
-                hint = f"-T {name}={origin}"
-            raise InputError(
-                f"{path}: {count} of its answers were asked with the {name} {printable(value)}, and now it is "
-                f"{printable(' or '.join(allowed))}. All answers of a run need the same one"
-                + (f": use {hint}" if hint else "")
-                + ", or start a new run"
-            )
 
 
 def signed_values(sample: Any) -> dict[str, str]:
@@ -201,15 +277,17 @@ def signed_values(sample: Any) -> dict[str, str]:
     fields: dict[str, str] = {}
     for score in (sample.scores or {}).values():
         for line in ((score.metadata or {}).get("signatures") or {}).values():
-            with suppress(InputError):  # an edited one, which scoring reports
+            with suppress(InputError):
+                # Scoring reports a signature that was edited.
                 fields |= parse(line)[1]
     return fields
 
 
 def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a task that are not read from a log.
+    """Return the task arguments that the user must repeat, because a log is not trusted.
 
-    Read are a default, a choice of the task, and a selection of questions.
+    Defaults, choices of the task and selections of questions are harmless, so they are read from
+    the log.
     """
     scorer, setting = task_of(task, passed, "")
     options = {option.name: option for option in task_options(scorer, setting)}
@@ -218,7 +296,9 @@ def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in passed.items():
         if name in (*setting.arguments, "ids", scorer.part) or isinstance(value, bool):
             continue
-        choices = configs if name == "config" else ()
+        choices: tuple[Any, ...] = ()
+        if name == "config":
+            choices = configs
         if option := options.get(name):
             choices += (option.default, *option.choices)
         if value not in choices:
@@ -229,21 +309,37 @@ def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
 def resume_command(path: str | Path) -> str:
     """Return the command that resumes a log, with all that has to be repeated."""
     spec = read_header(path).eval
-    model = spec.model.removeprefix(at_address("")) if spec.model_base_url else spec.model
+    words = ["qabench", "run", "--resume", str(path)]
+    if was_started_here(spec):
+        return shlex.join(words)
+    model: str | None = spec.model
+    if spec.model_base_url:
+        # With an address, the user gives the name of the model at the server.
+        model = spec.model.removeprefix(at_address(""))
+    if spec.model == NO_MODEL:
+        model = None
+    epochs = spec.config.epochs
+    if epochs == 1:
+        epochs = None
+    # Only those with a value are shown.
     options = {
-        "--model": None if spec.model == NO_MODEL else model,
+        "--model": model,
         "--base-url": spec.model_base_url,
         "--solver": spec.solver,
-        "--epochs": spec.config.epochs if spec.config.epochs != 1 else None,
+        "--epochs": epochs,
     }
-    words = ["qabench", "run", "--resume", str(path)]
+    task_args = arguments_to_repeat(spec.task, spec.task_args_passed)
+    if isinstance(task_args.get(SCORES), str):
+        options["--scores"] = task_args.pop(SCORES)
     for option, value in options.items():
         if value:
             words += [option, printable(str(value))]
-    pairs = [("-M", spec.model_args), ("-T", arguments_to_repeat(spec.task, spec.task_args_passed))]
+    pairs = [("-M", spec.model_args), ("-T", task_args)]
     for option, arguments in pairs:
-        for name, value in arguments.items():  # JSON is YAML, as which the value is read
-            words += [option, printable(f"{name}={json.dumps(value, default=str, ensure_ascii=False)}")]
+        for name, value in arguments.items():
+            # Inspect reads the value as YAML, and JSON is YAML.
+            text = json.dumps(value, default=str, ensure_ascii=False)
+            words += [option, printable(f"{name}={text}")]
     return shlex.join(words)
 
 
@@ -254,7 +350,8 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
         InputError: it is not a task of qabench. The message names the log ``path``.
     """
     task = name.removeprefix("qabench/")
-    if "/" not in task:  # of another package
+    if "/" not in task:
+        # A task with a slash in its name is of another package.
         for scorer in search_order():
             if setting := setting_of(scorer, task, passed):
                 return scorer, setting
@@ -264,11 +361,14 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
 def solver_with_digest(solver: str) -> str:
     """Return the name of a solver "FILE.py@NAME" with a digest of its file.
 
-    Raises InputError if there is no file.
+    Raises:
+        InputError: there is no such file.
     """
     path, _, name = solver.rpartition("@")
     try:
         return f"{name}-{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]}"
     except OSError as error:
-        reason = error.strerror if path else "no file"
-        raise InputError(f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME") from None
+        reason = error.strerror if path else "it has no @NAME"
+        raise InputError(
+            f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME"
+        ) from None

@@ -1,4 +1,4 @@
-"""Quantiles of the normal, Student's and the beta distribution, and the exact interval of a proportion."""
+"""Quantiles of the normal, Student's and the beta distribution, and a proportion's interval."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from functools import lru_cache
 from math import ceil, exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist
 
-CONFIDENCE = 0.95  # the level of intervals
+# The level of intervals.
+CONFIDENCE = 0.95
 
 
 def normal_quantile() -> float:
-    """Return the bound between which the normal distribution is with a probability of 95%."""
+    """Return the number z such that a normal variable is in [-z, z] with a probability of 95%."""
     return NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
@@ -32,7 +33,7 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
 
 @lru_cache
 def student_quantile(freedom: float) -> float:
-    """Return the bound between which Student's t is with a probability of 95%."""
+    """Return the number t such that Student's t is in [-t, t] with a probability of 95%."""
     x = beta_quantile(1 - CONFIDENCE, freedom / 2, 0.5)
     return sqrt(freedom * (1 - x) / x)
 
@@ -47,21 +48,24 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
     for _ in range(100):
         if not low < x < high:
             x = (low + high) / 2
-        if not low < x < high:  # adjacent numbers
+        if not low < x < high:
+            # The bounds are adjacent numbers.
             break
         excess = beta_probability(x, a, b) - probability
         low, high = (low, x) if excess > 0 else (x, high)
         density = exp((a - 1) * log(x) + (b - 1) * log1p(-x) - log_beta)
         step = excess / max(density, 1e-300)
         x -= step
-        if abs(step) <= 1e-10 * x:  # the error is now its square
+        if abs(step) <= 1e-10 * x:
+            # Newton's method squares the error in each step, so the next step would change nothing.
             break
     return min(max(x, low), high)
 
 
 def beta_probability(x: float, a: float, b: float) -> float:
-    """Return the distribution function of the beta distribution at 0 < x < 1 (https://dlmf.nist.gov/8.17#v)."""
-    if x > (a + 1) / (a + b + 2):  # where the continued fraction converges slowly
+    """Return the distribution function of the beta distribution at 0 < x < 1 (DLMF 8.17)."""
+    if x > (a + 1) / (a + b + 2):
+        # There, the continued fraction converges slowly, and the symmetric one quickly.
         return 1 - beta_probability(1 - x, b, a)
     fraction = 1.0
     for m in range(20 + ceil(sqrt(max(a, b))), 0, -1):

@@ -1,4 +1,4 @@
-"""Sums over rows drawn with replacement (the bootstrap), and over subsets of rows (swaps of a randomization test)."""
+"""Sums over rows drawn with replacement, and over subsets of rows that a test swaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-# indices drawn at once: blocks that fit into a core's cache are three times as fast
+# Indices drawn at once: blocks that fit into a core's cache are three times as fast.
 CELLS_AT_ONCE = 100_000
 
 
@@ -22,24 +22,24 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     """
     sums = np.empty((resamples, rows.shape[1]))
     columns = np.asfortranarray(rows, dtype=np.float64)
-    ones = (columns == 1).all(axis=0)
+    # A column of ones, such as the count of a mean, sums to the number of draws, len(rows).
+    is_ones = (columns == 1).all(axis=0)
     start = 0
     for block in _drawn(len(rows), resamples, seed):
         for j in range(columns.shape[1]):
-            # The number of draws is the number of rows, so the count of a mean is known.
             sums[start : start + len(block), j] = (
-                len(rows) if ones[j] else _product(block, columns[:, j])
+                len(rows) if is_ones[j] else _product(block, columns[:, j])
             )
         start += len(block)
     return sums
 
 
 def _drawn(size: int, resamples: int, seed: int) -> Iterator[Array]:
-    """Yield the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
+    """Yield how often each of ``size`` rows is drawn, in blocks: arrays (resamples, size)."""
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
         drawn = rng.integers(size, size=(count, size))
-        # so that one bincount counts each resample separately
+        # One bincount then counts each resample separately.
         drawn += np.arange(count)[:, None] * size
         counts = np.bincount(drawn.ravel(), minlength=drawn.size)
         yield counts.reshape(drawn.shape).astype(np.float64)
@@ -48,7 +48,7 @@ def _drawn(size: int, resamples: int, seed: int) -> Iterator[Array]:
 def _product(counts: Array, values: Array) -> Array:
     """Return the matrix product.
 
-    For a single row, BLAS would start threads, which on a busy machine takes 100x.
+    For a single row, BLAS would start threads, which on a busy machine takes 100 times as long.
     """
     return np.einsum("ij,j...->i...", counts, values) if len(counts) == 1 else counts @ values
 
@@ -61,11 +61,11 @@ def subset_sums(rows: Array) -> Array:
 
 
 def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
-    """Sum over random subsets of the rows, each row with probability 1/2: an array (resamples, columns)."""
+    """Sum over random subsets with half of the rows on average: an array (resamples, columns)."""
     size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
-    # whole 32-bit words per resample: the generator discards the rest of a word
+    # Whole 32-bit words per resample: the generator discards the rest of a word.
     words = -(-size // 32)
     for start, count in _blocks(resamples, size):
         packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
@@ -75,6 +75,7 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
 
 
 def _blocks(resamples: int, size: int) -> Iterator[tuple[int, int]]:
-    rows = max(1, CELLS_AT_ONCE // max(1, size))
-    for start in range(0, resamples, rows):
-        yield start, min(rows, resamples - start)
+    """Yield the first resample and the number of resamples of each block."""
+    per_block = max(1, CELLS_AT_ONCE // max(1, size))
+    for start in range(0, resamples, per_block):
+        yield start, min(per_block, resamples - start)

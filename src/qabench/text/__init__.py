@@ -8,6 +8,7 @@ import re
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
 
 __all__ = ["Lemmatizer", "repair", "repaired", "resolve_lemmatizer"]
+# Passages and contexts repeat between questions, and ftfy is slow.
 REPAIRED_TEXTS = 1 << 16
 # In ASCII text, dashes and ellipses, ftfy can only change control characters (other than tab and
 # newline) and HTML entities. Dashes and ellipses are signs of damage only next to other characters
@@ -25,5 +26,5 @@ def repair(text: str) -> str:
     return fixed
 
 
+# Systems on the same corpus are scored on the same passages again and again.
 repaired = functools.lru_cache(REPAIRED_TEXTS)(repair)
-"""``repair`` with a cache: systems on the same corpus are scored on the same passages again and again."""

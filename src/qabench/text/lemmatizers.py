@@ -1,4 +1,4 @@
-"""Lemmatizers behind one interface: spaCy's ``en_core_web_sm`` (official) and simplemma (needs no model)."""
+"""Lemmatizers behind one interface: spaCy's ``en_core_web_sm`` (official) and simplemma (no model)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from itertools import accumulate, chain, groupby
 from pathlib import Path
 from typing import Any, Protocol
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import FallbackWarning, InputError, MissingExtra
 from qabench.io.environment import package_version
 
 NAMES = ("auto", "spacy", "simplemma")
@@ -27,13 +27,16 @@ INSTALL = (
     f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
     f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
 )
-# Version -> digest of the model's files (see ``model_digest``), computed from the SHA-256 of each
-# file in the wheel's RECORD. The tests have the list of files.
+# Version -> the digest of the model's files (see ``model_digest``), computed from the SHA-256 of
+# each file in the wheel's RECORD. The tests have the list of files.
 RELEASES = {"3.7.0": "d5f01f12c067", "3.7.1": "980280020038", "3.8.0": "5477ed8d4ada"}
 BY_NAME = " (identified by name and version)"
-NOT_OF_THE_MODEL = ("LICENSE", "LICENSES_SOURCES", "README.md", "accuracy.json")
-UNUSED = ["ner"]  # no lemma depends on entities, and they take as long as all other components
+WITHOUT_EFFECT = ("LICENSE", "LICENSES_SOURCES", "README.md", "accuracy.json")
+# No lemma depends on entities, which take as long as all other components together.
+UNUSED = ["ner"]
+# A process gets its texts in tasks, so that a slow one does not keep the others waiting.
 CHARACTERS_PER_TASK = 20_000
+# With fewer characters, starting another process takes longer than it saves.
 CHARACTERS_WORTH_A_PROCESS = 60_000
 
 
@@ -46,14 +49,14 @@ class Lemmatizer(Protocol):
 
     @property
     def key(self) -> str:
-        """The key for caches: two lemmatizers with the same key must return the same lemmas for every text."""
+        """The key for caches: lemmatizers with the same key return the same lemmas of every text."""
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Return the lemmas of each text, joined by one space."""
 
 
 class SimplemmaLemmatizer:
-    """Dictionary lemmas from simplemma, for machines without the spaCy model: an unofficial fallback.
+    """Dictionary lemmas from simplemma: an unofficial fallback without the spaCy model.
 
     It was compared with a spaCy pipeline of en_core_web_sm's architecture on the 310 dev questions
     and three answer styles (prose, inflected prose, other number formats). The loose accuracy of a
@@ -106,11 +109,14 @@ class SpacyLemmatizer:
         The digests of the official model's releases are known. Another version of it is identified
         by its name and version only, and its name says so.
         """
-        # a package has the model in this folder
-        inner = self.folder / f"{self.full_name}-{self.version}"
-        digest = model_digest(inner if inner.is_dir() else self.folder)
-        by_name = self.full_name == OFFICIAL_MODEL and self.version not in RELEASES
-        return f"{self.versions}+{digest}{BY_NAME if by_name else ''}"
+        folder = self.folder / f"{self.full_name}-{self.version}"
+        if not folder.is_dir():
+            # Only an installed package has the model in a folder of its own.
+            folder = self.folder
+        name = f"{self.versions}+{model_digest(folder)}"
+        if self.full_name == OFFICIAL_MODEL and self.version not in RELEASES:
+            name += BY_NAME
+        return name
 
     @property
     def key(self) -> str:
@@ -129,24 +135,29 @@ class SpacyLemmatizer:
         from qabench.text.tokenizer import with_linear_tokenizer
 
         nlp = with_linear_tokenizer(spacy.load(self.source, exclude=UNUSED))
-        # the limit protects the memory of the entity recognizer, which is not loaded
+        # The limit protects the memory of the entity recognizer, which is not loaded.
         nlp.max_length = sys.maxsize
-        return FastLemmas.of(nlp) or (
-            lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
-        )
+
+        def lemmas_of(texts: Sequence[str]) -> Iterator[str]:
+            for doc in nlp.pipe(texts, batch_size=64):
+                yield " ".join(token.lemma_ for token in doc)
+
+        return FastLemmas.of(nlp) or lemmas_of
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-
         from qabench.io.workers import iterate_parallel, most_workers
 
-        lemmas = self._lemmas  # loaded before the fork: the children share it
-        most = self.workers or most_workers()
-        workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
+        # The model is loaded before processes are forked, which then share its memory.
+        lemmas = self._lemmas
+        n_characters = sum(map(len, texts))
+        useful_workers = 1 + n_characters // CHARACTERS_WORTH_A_PROCESS
+        workers = min(self.workers or most_workers(), useful_workers)
         if workers == 1:
             return list(lemmas(texts))
-        # The longest first, so that all processes finish together.
+        # Longest texts first, so that all processes finish at about the same time.
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-        tasks = list(grouped([texts[i] for i in order], CHARACTERS_PER_TASK))
+        longest_first = [texts[i] for i in order]
+        tasks = list(grouped(longest_first, CHARACTERS_PER_TASK))
         results = iterate_parallel(lambda task: list(lemmas(task)), tasks, workers)
         by_position = dict(zip(order, chain.from_iterable(results), strict=True))
         return [by_position[i] for i in range(len(texts))]
@@ -154,24 +165,30 @@ class SpacyLemmatizer:
 
 def model_digest(folder: Path) -> str:
     """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    lines = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
-        for name, path in sorted(files.items())
-        if name not in NOT_OF_THE_MODEL and path.suffix not in (".py", ".pyc")
-    ]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+    files = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in WITHOUT_EFFECT and path.suffix not in (".py", ".pyc"):
+            files[name] = path
+    total = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        file_digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{file_digest}  {name}\n".encode())
+    return total.hexdigest()[:12]
 
 
 def find_spec_of(model: str) -> Any:
-    """Return the import spec of a model package, or None if ``model`` is a path or is not installed."""
+    """Return the import spec of a model package, or None for a path or without the package."""
     return find_spec(model) if model.isidentifier() else None
 
 
 def _model_folder(model: str) -> Path:
     """Return the folder with the model's meta.json, without importing spaCy or the model."""
     spec = find_spec_of(model)
-    folder = Path(spec.origin).parent if spec and spec.origin else Path(model).expanduser()
+    if spec and spec.origin:
+        folder = Path(spec.origin).parent
+    else:
+        folder = Path(model).expanduser()
     if not (folder / "meta.json").is_file():
         raise MissingExtra(
             f"the spaCy model {model!r} is neither an installed package nor a folder with a meta.json "
@@ -182,15 +199,19 @@ def _model_folder(model: str) -> Path:
 
 def grouped(texts: Sequence[str], enough: int) -> Iterator[list[str]]:
     """Yield the texts in groups, each but the last of about ``enough`` characters."""
+    # The number of characters up to the end of each text. A group ends where it passes a multiple of
+    # ``enough``.
     ends = accumulate(map(len, texts))
-    for _, group in groupby(zip(texts, ends, strict=True), lambda pair: pair[1] // enough):
+    pairs = zip(texts, ends, strict=True)
+    for _, group in groupby(pairs, lambda pair: pair[1] // enough):
         yield [text for text, _ in group]
 
 
 class StatedLemmatizer:
-    """A user's object.
+    """A user's lemmatizer.
 
-    Its name is a statement, so it is marked in signatures, and shares no cache with ours.
+    Its name is only what it says of itself, so it is marked in signatures, and its normal forms are
+    not shared with those of this module's lemmatizers.
     """
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
@@ -203,7 +224,7 @@ class StatedLemmatizer:
 
     @property
     def key(self) -> str:
-        """The object's key, apart from the keys of this module. Another machine's copy may have another one."""
+        """The object's key, marked so that it differs from the keys of this module."""
         return f"object:{self._lemmatizer.key}"
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -211,7 +232,7 @@ class StatedLemmatizer:
 
 
 class InOneThread:
-    """A lemmatizer that runs in a single thread, for runs, whose samples are scored in several threads.
+    """A lemmatizer that runs in a single thread, for runs that score samples in several threads.
 
     spaCy's models are not thread-safe, and the memory allocator would keep the peak memory of each
     thread.
@@ -238,7 +259,8 @@ def _thread(process: int) -> ThreadPoolExecutor:
 def thread_safe_lemmatizer(lemmatizer: str | Lemmatizer) -> Lemmatizer:
     """Return a lemmatizer that can be called from several threads and does not fork.
 
-    Forked children would inherit the event loop and the connections of a run.
+    For use in a run: forked children would inherit the event loop and the connections to the
+    model's server.
     """
     resolved = resolve_lemmatizer(lemmatizer)
     if isinstance(resolved, SpacyLemmatizer):
@@ -251,6 +273,7 @@ def _warn_of_fallback(name: str) -> None:
     warnings.warn(
         f"the spaCy model {OFFICIAL_MODEL} is not installed, so {name} is used instead: the accuracy may differ from "
         f"the official one by a few points. For official scores: {INSTALL}",
+        FallbackWarning,
         stacklevel=2,
     )
 
@@ -273,6 +296,7 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
         )
     if lemmatizer == "simplemma":
         return SimplemmaLemmatizer()
+    # A model that the user names is used or is an error: another one would change scores unnoticed.
     model = os.environ.get(MODEL_VARIABLE)
     if lemmatizer == "spacy" or model or (find_spec("spacy") and find_spec(OFFICIAL_MODEL)):
         return _spacy(model or OFFICIAL_MODEL)
@@ -284,5 +308,7 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 @functools.cache
 def _spacy(model: str) -> Lemmatizer:
     if find_spec("spacy") is None:
-        raise MissingExtra(f"the lemmatizer {model!r} needs spaCy, which is not installed: {INSTALL}")
+        raise MissingExtra(
+            f"the lemmatizer {model!r} needs spaCy, which is not installed: {INSTALL}"
+        )
     return SpacyLemmatizer(model)

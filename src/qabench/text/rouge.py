@@ -1,6 +1,6 @@
 """ROUGE-1, ROUGE-2 and ROUGE-L of answers against references, as FanOutQA reports them.
 
-Source: Lin, ROUGE, 2004. Google's ``rouge_score`` with the Porter stemmer, called as
+Source: Lin, ROUGE, 2004, and Google's ``rouge_score`` with the Porter stemmer, called as
 ``fanoutqa.eval.scorer`` does.
 """
 
@@ -12,30 +12,45 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from qabench.answers import UNANSWERED, check_pairs, text_of
-from qabench.data.predictions import some
+from qabench.data.answers import UNANSWERED, check_pairs, text_of
+from qabench.errors import some
 from qabench.io.environment import package_version
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
-PARTS = {"precision": "precision", "recall": "recall", "fscore": "fmeasure"}
-"""Part of a score -> its name in ``rouge_score``."""
-COLUMNS = tuple(f"{kind}.{part}" for kind in ROUGE_TYPES for part in PARTS)
+MEASURES = {"precision": "precision", "recall": "recall", "fscore": "fmeasure"}
+"""The measures of each type, and their names in ``rouge_score``."""
+COLUMNS = (
+    "rouge1.precision",
+    "rouge1.recall",
+    "rouge1.fscore",
+    "rouge2.precision",
+    "rouge2.recall",
+    "rouge2.fscore",
+    "rougeL.precision",
+    "rougeL.recall",
+    "rougeL.fscore",
+)
 SURROGATE = re.compile("[\ud800-\udfff]")
-WORD_CHARACTER = re.compile("[a-z0-9]")  # every other character separates words for ``rouge_score``
+# Every other character separates words for ``rouge_score``.
+WORD_CHARACTER = re.compile("[a-z0-9]")
 
 
 def by_type(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Return ``COLUMNS`` as {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ..., "rougeL": ...}."""
-    return {kind: {part: scores[f"{kind}.{part}"] for part in PARTS} for kind in ROUGE_TYPES}
+    """Return ``COLUMNS`` as {"rouge1": {"precision", "recall", "fscore"}, ...}."""
+    types: dict[str, dict[str, float]] = {}
+    for kind in ROUGE_TYPES:
+        types[kind] = {}
+        for measure in MEASURES:
+            types[kind][measure] = scores[f"{kind}.{measure}"]
+    return types
 
 
 def rouge(references: Sequence[Any], predictions: Sequence[Any]) -> list[dict[str, float]]:
-    """Return ROUGE precision, recall and F-measure of each answer, by ``COLUMNS``, as fractions in [0, 1].
+    """Return ROUGE precision, recall and F-measure of each answer: fractions in [0, 1].
 
-    The official score is their mean by the built-in sum in order (``mean_in_order``).
-
-    Both sides are compared as strings (``qabench.answers.text_of``): lowercased, split at all
-    characters other than a-z and 0-9, and stemmed.
+    The keys are ``COLUMNS``. The official score is their mean, by the built-in sum in order
+    (``mean_in_order``). Both sides are compared as strings (``qabench.data.answers.text_of``):
+    lowercased, split at all characters other than a-z and 0-9, and stemmed.
 
     Args:
         references: answers as Python objects.
@@ -43,20 +58,24 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any]) -> list[dict[st
             as upstream.
     """
     check_pairs(references, predictions)
-    answered = [i for i, prediction in enumerate(predictions) if prediction is not UNANSWERED]
-    rows: list[dict[str, float]] = [dict.fromkeys(COLUMNS, 0) for _ in references]
-    scores = score_pairs(
-        ROUGE_TYPES,
-        [text_of(references[i]) for i in answered],
-        [text_of(predictions[i]) for i in answered],
-        use_stemmer=True,
-    )
-    for i, score in zip(answered, scores, strict=True):
-        rows[i] = {
-            f"{kind}.{part}": getattr(score[kind], measure)
-            for kind in ROUGE_TYPES
-            for part, measure in PARTS.items()
-        }
+    rows: list[dict[str, float]] = []
+    answered_rows = []
+    targets = []
+    texts = []
+    for reference, prediction in zip(references, predictions, strict=True):
+        # The integer 0, which the official scorer adds for an unanswered question.
+        row: dict[str, float] = dict.fromkeys(COLUMNS, 0)
+        rows.append(row)
+        if prediction is not UNANSWERED:
+            answered_rows.append(row)
+            targets.append(text_of(reference))
+            texts.append(text_of(prediction))
+    # All pairs are scored in one call, because each call makes a scorer of its own.
+    scores = score_pairs(ROUGE_TYPES, targets, texts, use_stemmer=True)
+    for row, score in zip(answered_rows, scores, strict=True):
+        for kind in ROUGE_TYPES:
+            for measure, name in MEASURES.items():
+                row[f"{kind}.{measure}"] = getattr(score[kind], name)
     return rows
 
 
@@ -67,26 +86,33 @@ def score_pairs(
     module = import_module(f"{backend()}.rouge_scorer")
     scorer = module.RougeScorer(types, use_stemmer=use_stemmer)
     # Rust strings cannot contain lone surrogates. For ROUGE they separate words, as spaces do.
-    columns = ([SURROGATE.sub(" ", text) for text in column] for column in (targets, texts))
-    return list(map(scorer.score, *columns))
+    targets = [SURROGATE.sub(" ", target) for target in targets]
+    texts = [SURROGATE.sub(" ", text) for text in texts]
+    return list(map(scorer.score, targets, texts))
 
 
 def has_no_words(text: str) -> bool:
-    """Tell whether ROUGE is 0 by its tokenizer: the text is not blank, and has none of a-z and 0-9 in lowercase."""
+    """Tell whether a text is not blank, but has no word for ROUGE, which reads only a-z and 0-9."""
     return bool(text.strip()) and WORD_CHARACTER.search(text.lower()) is None
 
 
 def wordless_problems(
     ids: Sequence[str], answers: Iterable[Any], references: Iterable[Any]
 ) -> list[str]:
-    """Count the texts, such as Japanese ones, that ROUGE finds no words in, with the ids of their questions.
+    """Count the texts that ROUGE finds no words in, such as Japanese ones, with their ids.
 
-    Both sides are strings, or what ``qabench.answers.text_of`` reads. None is no text.
+    Args:
+        ids: the ids of the questions.
+        answers: strings, or values that ``qabench.data.answers.text_of`` reads. None is not
+            counted.
+        references: the same.
     """
     sentences = []
     for kind, texts in (("answers", answers), ("reference answers", references)):
-        named = zip(ids, texts, strict=True)
-        wordless = [id for id, text in named if text is not None and has_no_words(text_of(text))]
+        wordless = []
+        for id, text in zip(ids, texts, strict=True):
+            if text is not None and has_no_words(text_of(text)):
+                wordless.append(id)
         if wordless:
             sentences.append(
                 f"{kind} in which ROUGE finds no words, because its tokenizer reads only a-z and 0-9; "

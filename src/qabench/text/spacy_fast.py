@@ -1,17 +1,18 @@
-"""Lemmas of many texts from a spaCy English pipeline: bit-identical to ``nlp(text)``, in a fraction of the time.
+"""Lemmas of many texts from a spaCy English pipeline, in a fraction of the time of ``nlp(text)``.
 
-``nlp(text)`` does work that no lemma depends on, and repeats much of the rest for each text. This
-module saves work in three places without changing the result:
+The lemmas are the same, to the bit. ``nlp(text)`` does work that no lemma depends on, and repeats
+much of the rest for each text. This module saves work in three places without changing the result:
 
-- Named entities are not recognized, because no component that a lemma depends on reads them. The parser *is* run,
-  because the attribute ruler has patterns that read the dependency label.
-- The word encoder is a stack of layers that see one token, then windows of three, five, seven and nine. A row of a
-  layer's output depends on its window only, so each distinct window of a batch is computed once.
-  (The matrix product of BLIS, which spaCy uses, gives a row the same bits whatever the other rows
-  are; the tests check this.)
-- A token's lemma depends on its text, tag and dependency label only: the ruler's one-token patterns and the lemmatizer
-  read nothing else. Each distinct triple is computed once and remembered. A text in which one of
-  the ruler's longer patterns may match is processed by the pipeline's own ruler and lemmatizer.
+- Named entities are not recognized, because no component that a lemma depends on reads them. The
+  parser *is* run, because the attribute ruler has patterns that read the dependency label.
+- The word encoder is a stack of layers that see one token, then windows of three, five, seven and
+  nine. A row of a layer's output depends on its window only, so each distinct window of a batch is
+  computed once. (The matrix product of BLIS, which spaCy uses, gives a row the same bits whatever
+  the other rows are; the tests check this.)
+- A token's lemma depends on its text, tag and dependency label only: the ruler's one-token patterns
+  and the lemmatizer read nothing else. Each distinct triple is computed once and remembered. A text
+  in which one of the ruler's longer patterns may match is processed by the pipeline's own ruler and
+  lemmatizer.
 
 ``FastLemmas.of`` checks that a pipeline has this shape. Use ``nlp.pipe`` for any other pipeline.
 """
@@ -37,10 +38,12 @@ from thinc.api import Model, NumpyOps, Ragged
 Triple = tuple[int, int, int]
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
-ROWS_PER_CALL = 2048  # keeps a layer's arrays in the processor's cache
+# A layer's arrays of this size fit into the processor's cache.
+ROWS_PER_CALL = 2048
 REMEMBERED_TOKENS = 500_000
 LEXICAL_KEYS = {"TAG", "DEP", "LOWER", "ORTH", "TEXT", "IS_SPACE"}
-TEXTS_PER_BATCH = 1024  # larger batches share more windows, but need more memory
+# Larger batches share more windows, but need more memory.
+TEXTS_PER_BATCH = 1024
 TEXTS_PER_PARSE = 64
 COMPONENTS: dict[str, type] = {
     "tok2vec": Tok2Vec,
@@ -63,7 +66,7 @@ class FastLemmas:
 
     @classmethod
     def of(cls, nlp: Language) -> FastLemmas | None:
-        """Return the fast path for ``nlp``, or None if the pipeline does not have the shape described above."""
+        """Return the fast path for ``nlp``, or None if the pipeline has another shape."""
         try:
             return cls(nlp)
         except (ValueError, AttributeError, KeyError):
@@ -72,18 +75,19 @@ class FastLemmas:
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Return the lemmas of each text, joined by one space, in the order of the texts."""
         # Texts of similar length parse fastest together. An empty text has no tokens.
-        order = sorted((i for i, text in enumerate(texts) if text), key=lambda i: len(texts[i]))
+        with_text = [i for i, text in enumerate(texts) if text]
+        order = sorted(with_text, key=lambda i: len(texts[i]))
         out = [""] * len(texts)
         for start in range(0, len(order), TEXTS_PER_BATCH):
-            part = order[start : start + TEXTS_PER_BATCH]
-            docs = [self.nlp.make_doc(texts[i]) for i in part]
+            batch = order[start : start + TEXTS_PER_BATCH]
+            docs = [self.nlp.make_doc(texts[i]) for i in batch]
             for doc, vectors in zip(docs, self.encoder.predict(docs), strict=True):
                 doc.tensor = vectors
             for name in ("tagger", "parser"):
                 for _ in self.nlp.get_pipe(name).pipe(docs, batch_size=TEXTS_PER_PARSE):
                     pass
-            for i, text in zip(part, self.lemmas.texts(docs), strict=True):
-                out[i] = text
+            for i, lemmas in zip(batch, self.lemmas.texts(docs), strict=True):
+                out[i] = lemmas
         return out
 
 
@@ -126,12 +130,14 @@ class WindowEncoder:
         vectors = self._embed(rows)
         # Row 0 is the zero vector that separates texts, so every id is increased by one.
         vectors = np.concatenate([np.zeros((1, vectors.shape[1]), dtype=vectors.dtype), vectors])
-        sequence, starts = self._padded(ids.ravel() + 1, [len(doc) for doc in docs])
+        lengths = [len(doc) for doc in docs]
+        sequence, starts = self._padded(ids.ravel() + 1, lengths)
         for layer in self.layers:
             vectors, sequence = self._one_layer(layer, vectors, sequence)
-        return [
-            vectors[sequence[start : start + len(doc)]] for start, doc in zip(starts, docs, strict=True)
-        ]
+        matrices = []
+        for start, doc in zip(starts, docs, strict=True):
+            matrices.append(vectors[sequence[start : start + len(doc)]])
+        return matrices
 
     def _embed(self, rows: npt.NDArray[np.uint64]) -> Matrix:
         ragged = Ragged(rows, np.asarray([len(rows)], dtype=np.int32))
@@ -141,10 +147,7 @@ class WindowEncoder:
         return vectors
 
     def _padded(self, ids: Ids, lengths: list[int]) -> tuple[Ids, list[int]]:
-        """Join all texts in one sequence with ``pad`` zeros around each.
-
-        Return it and the start of each text.
-        """
+        """Return all texts in one sequence with ``pad`` zeros around each, and where each starts."""
         padding = np.zeros(self.pad, dtype=np.int64)
         parts = [padding]
         starts: list[int] = []
@@ -166,10 +169,10 @@ class WindowEncoder:
         triples = np.stack([before[first], sequence[first], after[first]], axis=1)
         out = np.empty((len(triples), vectors.shape[1]), dtype=vectors.dtype)
         for start in range(0, len(triples), ROWS_PER_CALL):
-            part = triples[start : start + ROWS_PER_CALL]
-            out[start : start + ROWS_PER_CALL] = vectors[part[:, 1]] + layer.predict(
-                vectors[part].reshape(len(part), -1)
-            )
+            rows = triples[start : start + ROWS_PER_CALL]
+            windows = vectors[rows].reshape(len(rows), -1)
+            # The layer is residual: its output is added to the token in the middle.
+            out[start : start + ROWS_PER_CALL] = vectors[rows[:, 1]] + layer.predict(windows)
         return out, ids
 
 
@@ -185,33 +188,37 @@ class TokenLemmas:
         self.pipeline_ruler = nlp.get_pipe("attribute_ruler")
         self.lemmatizer = nlp.get_pipe("lemmatizer")
         self.ruler = AttributeRuler(nlp.vocab, name="one_token_patterns")
-        # For each longer pattern, a mask with one bit for each of its tokens.
+        # For each longer pattern, a mask with one bit for each of its tokens. The matcher returns the
+        # number of the bit as the name of a match.
         self.longer: list[int] = []
-        self.places = Matcher(nlp.vocab)
+        self.bit_matcher = Matcher(nlp.vocab)
         self.cache: dict[Triple, tuple[str, int]] = {}
         for rule in self.pipeline_ruler.patterns:
             for pattern in rule["patterns"]:
-                if {key for token in pattern for key in token} - LEXICAL_KEYS:
-                    raise ValueError("a pattern of the attribute ruler reads something else")
+                for token in pattern:
+                    # A key such as POS or IS_SENT_START would make a lemma depend on more than the triple.
+                    if set(token) - LEXICAL_KEYS:
+                        raise ValueError("a pattern of the attribute ruler reads something else")
                 if len(pattern) == 1:
                     self.ruler.add([pattern], rule["attrs"], rule["index"])
                 else:
                     self._add_longer(pattern)
 
     def _add_longer(self, pattern: list[dict[str, Any]]) -> None:
-        first = sum(bits.bit_count() for bits in self.longer)
-        self.longer.append(((1 << len(pattern)) - 1) << first)
-        for place, token in enumerate(pattern, start=first):
-            self.places.add(str(place), [[token]])
+        first_bit = sum(mask.bit_count() for mask in self.longer)
+        self.longer.append(((1 << len(pattern)) - 1) << first_bit)
+        for bit, token in enumerate(pattern, start=first_bit):
+            self.bit_matcher.add(str(bit), [[token]])
 
     def texts(self, docs: Sequence[Doc]) -> Iterator[str]:
         """Yield the lemmas of each tagged and parsed document, joined by one space."""
         triples = [self._triples(doc) for doc in docs]
         self._learn(triples)
         for doc, tokens in zip(docs, triples, strict=True):
-            lemmas, places = zip(*[self.cache[token] for token in tokens], strict=True)
-            seen = functools.reduce(operator.or_, places)
-            if seen and any(seen & bits == bits for bits in self.longer):
+            lemmas, bits = zip(*map(self.cache.__getitem__, tokens), strict=True)
+            # The tokens of longer patterns that some token of the text matches.
+            matched = functools.reduce(operator.or_, bits)
+            if matched and any(matched & mask == mask for mask in self.longer):
                 # A longer pattern may match, so the pipeline's own components are run.
                 lemmas = tuple(token.lemma_ for token in self.lemmatizer(self.pipeline_ruler(doc)))
             yield " ".join(lemmas)
@@ -222,11 +229,24 @@ class TokenLemmas:
     def _learn(self, triples: list[list[Triple]]) -> None:
         if len(self.cache) > REMEMBERED_TOKENS:
             self.cache.clear()
-        new = list(dict.fromkeys(t for doc in triples for t in doc if t not in self.cache))
-        words, tags, deps = ([self.vocab.strings[t[column]] for t in new] for column in range(3))
+        # A dict as an ordered set.
+        unknown: dict[Triple, None] = {}
+        for tokens in triples:
+            for token in tokens:
+                if token not in self.cache:
+                    unknown[token] = None
+        new = list(unknown)
+        strings = self.vocab.strings
+        words, tags, deps = [], [], []
+        for word, tag, dep in new:
+            words.append(strings[word])
+            tags.append(strings[tag])
+            deps.append(strings[dep])
+        # One document with all new tokens. It is no sentence, but no lemma depends on a neighbor here.
         doc = Doc(self.vocab, words=words, tags=tags, deps=deps)
-        places = [0] * len(new)
-        for name, token, _ in self.places(doc, allow_missing=True):
-            places[token] |= 1 << int(self.vocab.strings[name])
+        bits = [0] * len(new)
+        for name, position, _ in self.bit_matcher(doc, allow_missing=True):
+            bits[position] |= 1 << int(strings[name])
         lemmas = [token.lemma_ for token in self.lemmatizer(self.ruler(doc))]
-        self.cache.update(zip(new, zip(lemmas, places, strict=True), strict=True))
+        for triple, lemma, bits_of_triple in zip(new, lemmas, bits, strict=True):
+            self.cache[triple] = (lemma, bits_of_triple)

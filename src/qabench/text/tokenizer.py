@@ -1,8 +1,9 @@
-"""spaCy's tokenizer in linear time: the same tokens, also for a text without spaces.
+"""spaCy's tokenizer in linear time: the same tokens, even for a text without spaces.
 
-The tokenizer removes prefixes and suffixes from each run of characters between spaces, one at a time. It
-searches the whole rest of the run each time, so 8,000 quotation marks took 7 seconds. Here, it looks at both
-ends only, and a run that is much longer than a word or an address is cut into pieces.
+The tokenizer removes prefixes and suffixes from each run of characters between spaces, one at a
+time. It searches the whole rest of the run each time, so 8,000 quotation marks took 7 seconds.
+Here, it looks at both ends only, and a run that is much longer than a word or an address is cut
+into pieces.
 """
 
 from __future__ import annotations
@@ -11,38 +12,42 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-LONGEST_RUN = 1_000  # characters without a space. The longest one in the benchmarks' texts has 663
-# characters of a suffix. Only a run of full stops can be longer
-LONGEST_SUFFIX = 32
-LONG_RUN = re.compile(rf"\S{{{LONGEST_RUN + 1},}}")
+# The longest run of characters without a space in the benchmarks' texts has 663 characters.
+MAX_RUN = 1_000
+# Only a run of full stops makes a longer suffix.
+MAX_SUFFIX = 32
+LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
 
 
 class LinearTokenizer:
-    """A tokenizer of spaCy that is given runs of at most ``LONGEST_RUN`` characters, or of letters and digits only.
+    """A tokenizer of spaCy that cuts long runs of characters without a space.
 
-    All other texts have the tokens of spaCy's tokenizer. Attributes that are not here are its own.
+    It gets runs of at most ``MAX_RUN`` characters, or of letters and digits only. All other texts
+    have the tokens of spaCy's tokenizer. Attributes that are not here are its own.
     """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
 
     def __getattr__(self, name: str) -> Any:
-        if name == "tokenizer":  # not yet set, while a copy is made
+        # While a copy is made, the tokenizer is not set yet.
+        if name == "tokenizer":
             raise AttributeError(name)
         return getattr(self.tokenizer, name)
 
     def __call__(self, text: str) -> Any:
-        ends: list[int] = []
+        cuts: list[int] = []
         for run in LONG_RUN.finditer(text):
-            if not run[0].isalnum():  # letters and digits alone are neither prefixes nor suffixes
-                ends += range(run.start() + LONGEST_RUN, run.end(), LONGEST_RUN)
-        if not ends:
+            # Letters and digits alone have neither prefixes nor suffixes, so they take no time.
+            if not run[0].isalnum():
+                cuts += range(run.start() + MAX_RUN, run.end(), MAX_RUN)
+        if not cuts:
             return self.tokenizer(text)
         from spacy.tokens import Doc
 
         words: list[str] = []
         spaces: list[bool] = []
-        for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
+        for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
             for token in self.tokenizer(text[start:end]):
                 words.append(token.text)
                 spaces.append(bool(token.whitespace_))
@@ -57,10 +62,11 @@ def with_linear_tokenizer(pipeline: Any) -> Any:
     tokenizer = pipeline.tokenizer
     if type(tokenizer) is not Tokenizer:
         return pipeline
-    defaults = pipeline.Defaults
-    prefixes, suffixes = compile_prefix_regex(defaults.prefixes), compile_suffix_regex(defaults.suffixes)
+    prefixes = compile_prefix_regex(pipeline.Defaults.prefixes)
+    suffixes = compile_suffix_regex(pipeline.Defaults.suffixes)
     if _pattern_of(tokenizer.prefix_search) == prefixes.pattern:
-        tokenizer.prefix_search = prefixes.match  # each prefix begins with ^
+        # Each pattern of a prefix begins with ^, so a search elsewhere is in vain.
+        tokenizer.prefix_search = prefixes.match
     if _pattern_of(tokenizer.suffix_search) == suffixes.pattern:
         tokenizer.suffix_search = _search_at_end(suffixes)
     pipeline.tokenizer = LinearTokenizer(tokenizer)
@@ -68,15 +74,15 @@ def with_linear_tokenizer(pipeline: Any) -> Any:
 
 
 def _pattern_of(method: Any) -> str | None:
-    """Return the pattern of which a function is a method, or None."""
+    """Return the compiled pattern that a bound method belongs to, or None."""
     return getattr(getattr(method, "__self__", None), "pattern", None)
 
 
 def _search_at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] | None]:
-    """Return a search for suffixes that begins a few characters before the end, or before its full stops."""
+    """Return a search for suffixes that begins near the end, or near its full stops."""
 
     def search(text: str) -> re.Match[str] | None:
         # The suffix of two or more full stops is the only one of any length.
-        return suffixes.search(text, max(0, len(text.rstrip(".")) - LONGEST_SUFFIX))
+        return suffixes.search(text, max(0, len(text.rstrip(".")) - MAX_SUFFIX))
 
     return search

@@ -1,7 +1,10 @@
-"""Recall and precision of evidence pages: of lists of pages, files, TREC runs, and runs that search."""
+"""Recall and precision of evidence pages: of lists of pages, files, TREC runs, and runs that
+search.
+"""
 
 import asyncio
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +15,9 @@ from hypothesis import strategies as st
 from question_rows import question_rows
 
 import qabench
+from qabench.benchmarks.conversation import TokenCounter
 from qabench.benchmarks.fanoutqa import BENCHMARK, evidence
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, page_keys
-from qabench.benchmarks.fanoutqa.window import TokenCounter
 from qabench.errors import InputError
 
 PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
@@ -31,8 +34,10 @@ def test_scores_computed_by_hand() -> None:
         [{"title": "Lima"}],
     ]
     read = [
-        ["saturn", "Saturn", {"pageid": 5}, "https://en.wikipedia.org/wiki/Moon", "Mars"],  # 2 of 3, and 2 of 4
-        [{"title": "M. Elizabeth Magill", "pageid": 9}],  # the title after the redirect is in the URL of the evidence
+        # 2 of 3, and 2 of 4
+        ["saturn", "Saturn", {"pageid": 5}, "https://en.wikipedia.org/wiki/Moon", "Mars"],
+        # the title after the redirect is in the URL of the evidence
+        [{"title": "M. Elizabeth Magill", "pageid": 9}],
         ["1984"],
         None,
     ]
@@ -69,7 +74,8 @@ def test_not_a_page(page: Any) -> None:
 def test_properties(necessary: list[Any], read: list[Any]) -> None:
     (score,) = evidence_scores([necessary], [read])
     assert 0 <= score.recall <= 1 and (score.precision is None) == (not read)
-    assert evidence_scores([necessary], [read[::-1] + read])[0] == score  # neither order nor repetition matters
+    # neither order nor repetition matters
+    assert evidence_scores([necessary], [read[::-1] + read])[0] == score
     assert evidence_scores([necessary], [necessary])[0].recall == 1
     if read:
         titles = {page["title"] for page in necessary}
@@ -92,7 +98,8 @@ def test_files_and_trec_runs(tmp_path: Path) -> None:
     assert means["evidence.recall"] == pytest.approx(sum(min(2 / len(set(t)), 1) for t in titles.values()) / 12)
     assert means["evidence.precision"] == pytest.approx((11 + 2 / 3) / 12)
     first = qabench.evaluate_predictions("fanoutqa", "sample", run, evidence_k=1)
-    assert first.records[0].scores == {"evidence.recall": 0.0, "evidence.precision": 0.0}  # the moon has the best score
+    # the moon has the best score
+    assert first.records[0].scores == {"evidence.recall": 0.0, "evidence.precision": 0.0}
     (said,) = {tuple(first.deviations(score)) for score in first.scores().values()}
     assert said[0] == "not a score of the benchmark's authors" and "evidence: only the first 1 pages count" in said
 
@@ -111,6 +118,16 @@ def test_files_and_trec_runs(tmp_path: Path) -> None:
     assert any("(line 11): 0 is not a page" in problem for problem in answered.problems)
     with pytest.raises(InputError, match='evidence cannot be computed: it needs the field "pages", or a TREC run'):
         qabench.evaluate_predictions("fanoutqa", "sample", [{"id": PLANETS, "answer": "x"}], ["evidence"])
+
+
+def test_searches_that_found_nothing_have_recall_0() -> None:
+    rows = qabench.load_dataset("fanoutqa", "sample", split="validation")
+    searched = qabench.evaluate_predictions("fanoutqa", "sample", [{"id": row["id"], "pages": []} for row in rows])
+    (recall,) = searched.scores().values()
+    assert (recall.spec.name, recall.interval.mean, recall.n) == ("evidence.recall", 0, 12)
+    assert not any("no answer has" in note for note in searched.notes)
+    missing = qabench.evaluate_predictions("fanoutqa", "sample", [{"id": row["id"], "pages": None} for row in rows])
+    assert not missing.scores()
 
 
 def test_test_questions_have_public_evidence(mirror: Path) -> None:
@@ -132,15 +149,20 @@ def test_a_prompt_at_the_budget_is_no_problem(budget: int, problems: int, monkey
 
     noted: list[str] = []
     monkeypatch.setattr(evidence, "counters", lambda tokenizer: counter_of)
-    monkeypatch.setattr(evidence, "get_model", lambda: None)
     monkeypatch.setattr(evidence, "wikipedia", lambda wiki: SimpleNamespace(name=""))
     monkeypatch.setattr(evidence, "rank_evidence", lambda *_: ([], []))
     monkeypatch.setattr(evidence, "prompt_tokens", lambda *_: budget)
-    monkeypatch.setattr(evidence, "note_problem", lambda state, text: noted.append(text))
     prompt = SimpleNamespace(filled=lambda **fields: "a prompt of five words")
-    monkeypatch.setattr(evidence, "note_prediction", lambda *_, **options: None)
-    metadata = {"question": "Why?", "row": {"necessary_evidence": []}}
-    state = SimpleNamespace(metadata=metadata, user_prompt=SimpleNamespace(text=""))
-    solve = evidence.evidence_provided(prompt, None, False, None, None, "simplemma", None)
-    asyncio.run(solve(state, None))
-    assert state.metadata["evidence"]["tokens"] == 5 and len(noted) == problems
+    conversation: Any = SimpleNamespace(
+        model=None,
+        question="Why?",
+        row={"necessary_evidence": []},
+        metadata={},
+        at_most=lambda count, what: nullcontext(),
+        set_prompt=lambda text: None,
+        note_problem=noted.append,
+        note_prediction=lambda *_, **options: None,
+    )
+    fill_prompt = evidence.evidence_provided(prompt, None, False, None, None, "simplemma", None)
+    asyncio.run(fill_prompt(conversation))
+    assert conversation.metadata["evidence"]["tokens"] == 5 and len(noted) == problems

@@ -1,4 +1,6 @@
-"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench score --scores judge``."""
+"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench score --scores
+judge``.
+"""
 
 import json
 import re
@@ -14,7 +16,6 @@ from question_rows import question_rows
 from typer.testing import CliRunner, Result
 
 import qabench
-from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa.judge import (
     VERDICTS,
     judge_answers,
@@ -23,6 +24,7 @@ from qabench.benchmarks.fanoutqa.judge import (
     official_score,
     read_judgment,
 )
+from qabench.data.answers import UNANSWERED
 from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
@@ -93,7 +95,6 @@ def test_official_parameters_and_every_verdict(server: OpenAIServer) -> None:
     assert [q.score for q in run.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
     assert [q.readable for q in run.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
     result = run.as_dict()
-    assert (result["gpt"], result["gpt_readable"]) == (3 / 10, 3 / 8)
     assert result["counts"] == {"questions": 10, "scored": 10, "readable": 8, "unanswered": 2, "shortened": 0}
     assert [reply["index"] for reply in result["unreadable"]] == [8, 9]
     assert result["models"] == ["gpt-4o-2024-11-20"]
@@ -111,7 +112,8 @@ def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
     run = judge_answers(["q"], ["r"], ["good"], judge_for())
     assert run.per_question == () and "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
-    assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).as_dict()["gpt"] == 0.0
+    unanswered = judge_answers(["q"], ["r"], [UNANSWERED], judge_for())
+    assert [judgment.score for judgment in unanswered.per_question] == [0]
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtra, match=r"qabench\[judge\]"):
         judge_answers(["q"], ["r"], ["good"], judge_for(base_url=server.base_url))
@@ -152,13 +154,34 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
     assert metric.compute(**given, questions=questions)["model"] == "other"
     for wrong, message in (
         ({}, "needs the questions"),
-        ({"questions": ["q"]}, "1 questions for 4 references"),
+        ({"questions": ["q"]}, "1 questions for 4 references; allowed: a list of 4 strings"),
+        ({"questions": ["q1", "q2", None, "q4"]}, r"questions\[2\] is None; allowed"),
         ({"questions": questions, "judge": "gpt-4"}, "judge is 'gpt-4'; allowed: a dict"),
     ):
         with pytest.raises(InputError, match=message):
             metric.compute(**given, **wrong)
     result = metric.compute(**given, questions=questions, judge={"model": "third", "prices": (1, 2)})
     assert result["usage"]["cost"] == pytest.approx(3 * (100 + 10 * 2) / 1e6)
+
+
+def test_the_environment_s_key_is_sent_to_its_server_only(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "SECRET")
+    given: dict[str, Any] = {"predictions": ["good"], "references": ["r"], "questions": ["q"]}
+    qabench.load_metric("fanout_judge").compute(**given, base_url=server.base_url)
+    judge = {"base_url": server.base_url, "model": "other"}
+    qabench.load_metric("fanoutqa").compute(**given, judge=judge, lemmatizer="simplemma")
+    keys = [call.headers["authorization"] for call in server.calls]
+    assert keys == ["Bearer no-key"] * 2
+
+
+def test_a_question_without_a_prediction_needs_no_text(server: OpenAIServer) -> None:
+    result = qabench.load_metric("fanout_judge").compute(
+        predictions=["good", None], references=["r", "s"], questions=["q", None], per_question=True
+    )
+    assert result["per_question"][1]["reason"] is None and result["gpt"] == 1 / 2
 
 
 def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
@@ -196,7 +219,9 @@ def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest
 
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
-    """A file with one answer of each kind to the sample's questions; the last question is unanswered."""
+    """A file with one answer of each kind to the sample's questions; the last question is
+    unanswered.
+    """
     rows = question_rows("sample")
     texts = [*REPLIES, "gibberish"]
     lines = [{"id": row["id"], "answer": text} for row, text in zip(rows[:-1], texts, strict=False)]
@@ -218,11 +243,11 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     priced = ["--judge", '{"prices": [2.5, 10], "retries": 0}', "--json"]
     planned = score(answers, "--judge-max-calls", 0, *priced)
     assert (planned.exit_code, server.calls) == (1, [])
-    (note,) = json.loads(planned.stdout)["notes"]
+    (note,) = json.loads(planned.stdout)["evaluations"][0]["notes"]
     calls, prompts, replies, cost = re.findall(r"\d[\d.,]*\d|\d", note)
     assert (int(calls), replies) == (n, f"{300 * n:,}") and note.endswith("(estimates)")
     assert float(cost) == pytest.approx((int(prompts.replace(",", "")) * 2.5 + 300 * n * 10) / 1e6, abs=1e-4)
-    partly = json.loads(score(answers, "--judge-max-calls", 2, *options).stdout)
+    (partly,) = json.loads(score(answers, "--judge-max-calls", 2, *options).stdout)["evaluations"]
     assert f"{n - 2} of 12 answers are left out" in partly["deviations"]["gpt"]
     assert any("max_calls" in problem for problem in partly["problems"])
     assert [note.partition(" calls")[0] for note in partly["notes"]] == ["judge: 2", f"judge: not made: {n - 2}"]

@@ -6,12 +6,14 @@ import json
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmark_tasks import fanoutqa_closed_book, fanoutqa_open_book
 from expertqa_scripts import module
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,12 +23,14 @@ from question_rows import question_rows
 from scripted_model import call, run, scripted
 from scripted_wiki import isolate
 
-from qabench.answers import loads, text_of
+from qabench.adapters.inspect_ai.conversation import InspectConversation
+from qabench.adapters.inspect_ai.language_model import InspectModel
+from qabench.benchmarks.conversation import TokenCounter
 from qabench.benchmarks.fanoutqa import evidence, open_book, prompts
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, PROMPTS
-from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_open_book
-from qabench.benchmarks.fanoutqa.window import TokenCounter, token_counter
+from qabench.benchmarks.fanoutqa.window import counter_of
+from qabench.data.answers import loads, text_of
 from qabench.errors import DigestMismatch, QabenchError
 from qabench.evaluation.signature import deviations
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -34,8 +38,9 @@ from qabench.retrieval.wiki.page import PageMissing, WikiPage
 WORDS = ["the", "of", "moon", "tide", "river", "1998", "population,", "city", "club", "season.", "born", "won\n\n"]
 
 
-# FanOutQA's original runners as oracles, executed from the mirror with stand-ins for packages, which define the length
-# of messages and the existing pages. Everything else is the authors' code, with the retriever of their package.
+# FanOutQA's original runners as oracles, executed from the mirror with stand-ins for packages,
+# which define the length of messages and the existing pages. Everything else is the authors' code,
+# with the retriever of their package.
 
 
 class PageError(Exception):
@@ -50,7 +55,9 @@ class DisambiguationError(Exception):
 
 
 class Engine:
-    """A chat engine with a window; a message has 7 more tokens than its text, as kani counts for OpenAI."""
+    """A chat engine with a window; a message has 7 more tokens than its text, as kani counts for
+    OpenAI.
+    """
 
     def __init__(self, window: int, count: Callable[[str], int]) -> None:
         self.max_context_size = window
@@ -61,7 +68,9 @@ class Engine:
 
 
 class Searching:
-    """A chat of kani's in which the model makes the calls of ``searches`` for its question row, then ends."""
+    """A chat of kani's in which the model makes the calls of ``searches`` for its question row,
+    then ends.
+    """
 
     searches: Callable[[Any, Mapping[str, Any]], list[str]]
 
@@ -93,7 +102,8 @@ def load(
 ) -> ModuleType:
     """The module of one of the authors' runners, such as "run_closedbook.py".
 
-    ``corpus`` is their ``Corpus``, ``chat`` the base class of their chat, ``runner`` their ``bench/runner.py``.
+    ``corpus`` is their ``Corpus``, ``chat`` the base class of their chat, ``runner`` their
+    ``bench/runner.py``.
     """
     message = SimpleNamespace(user=lambda text: SimpleNamespace(text=text))
     stand_ins = {
@@ -121,9 +131,9 @@ def load(
 def run_openbook(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, questions: str, engine: Engine, corpus: Any, wiki: Any
 ) -> Any:
-    """Run the authors' ``run_openbook.py`` for gpt-4 with their ``bench/runner.py``; ``Searching`` is the chat.
-
-    ``questions`` is the text of their file. Return {question id: the texts of all messages}.
+    """Run the authors' ``run_openbook.py`` for gpt-4 with their ``bench/runner.py``; ``Searching``
+    is the chat. ``questions`` is the text of their file. Return {question id: the texts of all
+    messages}.
     """
     (folder / "results").mkdir(parents=True)
     (folder / "fanout-final-test.json").write_text(questions, encoding="utf-8")
@@ -150,7 +160,8 @@ def run_openbook(
 
 
 def their_corpus(contents: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The ``Corpus`` of the authors' package over pages by title, called with rows as in their runners.
+    """The ``Corpus`` of the authors' package over pages by title, called with rows as in their
+    runners.
 
     Its terms are lowercase words; that our terms are spaCy's lemmas is tested with ``Corpus``.
     """
@@ -183,6 +194,10 @@ async def count_words(text: str) -> int:
 
 
 COUNTER = TokenCounter("words", count_words, message_tokens=7)
+CONVERSATION: Any = SimpleNamespace(
+    at_most=lambda count, what: nullcontext(),
+    with_calls=lambda reply, calls: InspectConversation.with_calls(CONVERSATION, reply, calls),
+)
 
 
 def content_of(title: str, paragraphs: int = 6) -> str:
@@ -324,7 +339,9 @@ def test_search_results(
     compared: Callable[[str], None],
     window: int,
 ) -> None:
-    """The authors' ``bench/runner.py`` drives their search, so pages are ranked by what it passes: the whole row."""
+    """The authors' ``bench/runner.py`` drives their search, so pages are ranked by what it passes:
+    the whole row.
+    """
     file = mirror / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-test.json"
     rows = json.loads(file.read_text(encoding="utf-8"))[:150]
     titles = {page["title"].capitalize() for row in rows for page in row["necessary_evidence"]}
@@ -341,7 +358,9 @@ def test_search_results(
     strings = prompts.open_book("official")
     for row in rows:
         query = samples[row["id"]].metadata["row"]["query"]
-        ours = open_book.OpenBookSearch(query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, strings)
+        ours = open_book.OpenBookSearch(
+            CONVERSATION, query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, strings
+        )
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
     compared(f"{3 * len(rows)} results of searches")
 
@@ -421,7 +440,9 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: Wiki, t
 
 
 def kani_keeps(tokens: list[int], room: int) -> int | None:
-    """The number of newest messages that kani 0.7.2 sends (``Kani.get_prompt``); None if it raises MessageTooLong."""
+    """The number of newest messages that kani 0.7.2 sends (``Kani.get_prompt``); None if it raises
+    MessageTooLong.
+    """
     left = room
     for count, length in enumerate(reversed(tokens)):
         if length > room:
@@ -444,7 +465,7 @@ def test_the_newest_messages_are_those_of_kani(turns: list[list[int]], room: int
         reply.tool_calls = [replace(reply.tool_calls[0], id=f"{n}.{i}") for i in range(len(turn) - 1)]
         messages += [reply, *(ChatMessageTool(content="w", tool_call_id=one.id) for one in reply.tool_calls)]
     tokens = [length for turn in turns for length in turn]
-    history = open_book._History(messages, room, COUNTER, dict(enumerate(tokens)))
+    history = open_book._History(CONVERSATION, messages, room, COUNTER, dict(enumerate(tokens)))
     kept = kani_keeps(tokens, room)
     if kept is None:
         with pytest.raises(QabenchError, match="but the window has room for"):
@@ -453,12 +474,15 @@ def test_the_newest_messages_are_those_of_kani(turns: list[list[int]], room: int
     first, *others = asyncio.run(history.newest())
     calls = [call.id for message in (first, *others) for call in getattr(message, "tool_calls", None) or ()]
     results = [message.tool_call_id for message in (first, *others) if message.role == "tool"]
-    assert calls == results  # OpenAI rejects a call without its result, and a result without its call
+    # OpenAI rejects a call without its result, and a result without its call
+    assert calls == results
     theirs = messages[len(messages) - kept :]
     whole = next((i for i, message in enumerate(theirs) if message.role == "assistant"), None)
     if whole is not None:
         assert [first, *others] == theirs[whole:]
-    else:  # kani sends results without their call; we send as many of them as fit next to it, and at least one
+    # kani sends results without their call; we send as many of them as fit next to it, and at least
+    # one
+    else:
         assert others == messages[-len(others) :] and 1 <= len(others) <= kept
         assert len(others) == 1 or sum(tokens[-len(others) :]) + turns[-1][0] <= room
 
@@ -514,16 +538,17 @@ def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytes
         return words_in(text)
 
     monkeypatch.setattr(openai.OpenAIAPI, "count_text_tokens", count)
-    counter = asyncio.run(token_counter(get_model("openai/gpt-4-0613", api_key="k")))
+    counter = asyncio.run(counter_of(InspectModel(get_model("openai/gpt-4-0613", api_key="k")), None))
     assert (counter.name, asyncio.run(counter.message("a b c"))) == ("the tokenizer of openai/gpt-4-0613" + AS_KANI, 10)
-    another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
+    another = asyncio.run(counter_of(InspectModel(get_model("openai/my-model", api_key="k")), None))
     assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
     strings = prompts.open_book("official")
-    search: Any = open_book.OpenBookSearch("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
-    # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
+    search: Any = open_book.OpenBookSearch(CONVERSATION, "", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
+    # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for
+    # markup.
     assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16
     reply, result = call("search", query="a b").message, ChatMessageTool(content="c d", function="search")
-    history = open_book._History([reply, result], 1000, COUNTER)
+    history = open_book._History(CONVERSATION, [reply, result], 1000, COUNTER)
     asyncio.run(history.newest())
     assert history.tokens == {0: 7 + 1 + 3, 1: 7 + 2 + 1}  # search, {"query": "a b"}; c d, search
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import answer_styles
 import pytest
+from benchmark_tasks import fanoutqa_closed_book
 from openai_server import Fault, OpenAIServer, completion
 from question_rows import question_rows
 from scripted_model import Reply, run
 
 import qabench
 from qabench.adapters.files import evaluate
-from qabench.answers import loads
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
-from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
+from qabench.data.answers import loads
 from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 from qabench.runs.log import read_run
@@ -30,27 +30,30 @@ def test_metrics_score_as_files_in_every_style(style: Callable[..., str]) -> Non
     lines = [{"id": row["id"], "answer": text} for row, text in zip(rows, answers, strict=True) if text is not None]
     evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), lemmatizer="simplemma")
     given = {"predictions": [record.answer for record in evaluation.records]}
-    given["references"] = [row["answer"] for row in rows]
+    given["references"] = [loads(row["answer"]) for row in rows]
     acc = qabench.load_metric("fanout_acc").compute(**given, lemmatizer="simplemma")
     rouge = qabench.load_metric("fanout_rouge").compute(**given)
     whole = qabench.load_metric("fanoutqa").compute(**given, lemmatizer="simplemma")
-    official = BENCHMARK.official_shape(evaluation)
+    official = BENCHMARK.report().official_shape(evaluation)
     assert official["acc"] == {"loose": acc["loose"], "strict": acc["strict"]} == whole["acc"]
     assert official["rouge"] == {kind: rouge[kind] for kind in ("rouge1", "rouge2", "rougeL")} == whole["rouge"]
 
 
-# Answer -> how the judge replies: a verdict, or a reply without a readable one. The last call fails.
+# Answer -> how the judge replies: a verdict, or a reply without a readable one. The last call
+# fails.
 JUDGE = {
     "right": Fault(body=completion("Same facts.\nC")),
     "wrong": Fault(body=completion("D")),
-    "unreadable": Fault(body=completion("It is the same")),  # ends with e, so it officially scores 1
+    # ends with e, so it officially scores 1
+    "unreadable": Fault(body=completion("It is the same")),
     "empty": Fault(body=completion("")),
     "refused": Fault(body=completion(None, refusal="no")),
     "filtered": Fault(body=completion("", finish_reason="content_filter")),
     "cut": Fault(body=completion("The B", finish_reason="length")),
     "failed": Fault(500, body={"error": {"message": "boom"}}),
 }
-OFFICIAL = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, None, 0.0, 0.0, 0.0, 0.0]  # the last four are unanswered
+# the last four are unanswered
+OFFICIAL = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, None, 0.0, 0.0, 0.0, 0.0]
 READABLE = [1.0, 0.0, None, None, None, None, None, None, 0.0, 0.0, 0.0, 0.0]
 
 
@@ -75,20 +78,21 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), groups=["judge"], judge=options)
     assert [record.scores.get("gpt") for record in evaluation.records] == OFFICIAL
     assert [record.scores.get("gpt_readable") for record in evaluation.records] == READABLE
-    assert BENCHMARK.official_shape(evaluation) == {"gpt": 3 / 11}
+    assert BENCHMARK.report().official_shape(evaluation) == {"gpt": 3 / 11}
     scores = evaluation.scores()
     assert [(score.interval.mean, score.n) for score in scores.values()] == [means[:2], means[2:]]
     said = evaluation.deviations(scores["gpt"])
     assert "1 of 12 answers are left out" in said and "judge prompt: qabench's own, not the authors'" in said
     problems = [problem.partition(": ")[0] for problem in evaluation.problems]
     assert problems.count("1 x the call of the judge failed") == 1
-    assert [text.partition(" x ")[2] for text in problems].count("no readable verdict of the judge") > 1  # by reason
+    # by reason
+    assert [text.partition(" x ")[2] for text in problems].count("no readable verdict of the judge") > 1
 
     rows = question_rows("sample")
     texts, references = [row["question"] for row in rows], [loads(row["answer"]) for row in rows]
     judged = judge_answers(texts, references, answers, judge_for(**options))
-    assert (judged.as_dict()["gpt"], len(judged.scores)) == means[:2]
-    metric = {"predictions": answers, "references": [row["answer"] for row in rows], "questions": texts}
+    assert (sum(judged.scores) / len(judged.scores), len(judged.scores)) == means[:2]
+    metric = {"predictions": answers, "references": references, "questions": texts}
     alone = qabench.load_metric("fanout_judge").compute(**metric, judge=options)
     assert (alone["gpt"], alone["counts"]["scored"], alone["gpt_readable"], alone["counts"]["readable"]) == means
     whole = qabench.load_metric("fanoutqa").compute(**metric, judge=options, lemmatizer="simplemma")
@@ -115,7 +119,7 @@ def test_a_judge_that_is_down_gives_no_score(judge_server: OpenAIServer, tmp_pat
     options = {"prompt": "qabench", "retries": 0}
     evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), groups=["judge"], judge=options)
     assert "all 12 calls failed: HTTP 500" in (evaluation.unscored or "")
-    assert evaluation.scores() == {} and BENCHMARK.official_shape(evaluation) == {}
+    assert evaluation.scores() == {} and BENCHMARK.report().official_shape(evaluation) == {}
 
 
 @pytest.mark.parametrize(("copies", "message"), [(0, "has no questions"), (2, "occurs more than once; ids must be")])

@@ -1,7 +1,7 @@
-"""ExpertQA's annotated rows: AutoAIS, and the agreement of a model's verdicts on claims with the experts'.
+"""Scores of ExpertQA's annotated rows: AutoAIS, and a model's agreement with the experts on claims.
 
 The scores equal the scores of scikit-learn, which the official scripts use. A test compares them.
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852).
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
 ``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
 ``modeling/auto_attribution`` of its repository.
 """
@@ -9,18 +9,18 @@ Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-import numpy as np
-
-from qabench.answers import UNANSWERED, check_pairs
-from qabench.data.rows import Json, SourceRow, grouped
+from qabench.data.answers import UNANSWERED, check_pairs
+from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError, InputError, unknown_name
 from qabench.loading_scripts.expertqa.parse import parse_field
 
-FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that AutoAIS uses
+# What AutoAIS depends on, for the digest of references.
+FIELDS = ("evidence", "support", "worthiness")
 ON_UNLABELED = ("N", "exclude")
 # An answer that contains one of these abstains. Case-sensitive substrings, as in the official
 # scripts.
@@ -39,7 +39,7 @@ ABSTENTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an answer: its fields as in the dataset, and the model's verdict on it (None if there is none)."""
+    """A claim of an answer: its fields as in the dataset, and the model's verdict, which may be None."""
 
     fields: Mapping[str, Any]
     verdict: Any
@@ -54,6 +54,12 @@ class Answer:
     claims: tuple[Claim, ...]
 
 
+def check_unlabeled(treatment: object) -> None:
+    """Raise InputError for an unknown treatment of claims without a label."""
+    if treatment not in ON_UNLABELED:
+        raise unknown_name("unknown on_unlabeled", treatment, ON_UNLABELED)
+
+
 def abstains(answer: str) -> bool:
     """Tell whether an answer abstains: it contains one of ``ABSTENTIONS``."""
     return any(phrase in answer for phrase in ABSTENTIONS)
@@ -66,21 +72,25 @@ def read_answers(
 
     A prediction is a row whose claims have the field ``verdict``, a flat list of verdicts over the
     claims of the row's answers, or None if there are none. ``fields`` are the required fields of a
-    claim in the references. Raises InputError for anything in another format. The message names its
-    position.
+    claim in the references.
+
+    Raises:
+        InputError: anything has another format. The message names its position.
     """
     check_pairs(references, predictions)
+    rows = []
     try:
-        rows = [
-            _read_row(SourceRow.of(row, f"references[{i}]"), prediction, verdict, fields)
-            for i, (row, prediction) in enumerate(zip(references, predictions, strict=True))
-        ]
+        for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
+            row = SourceRow.of(reference, f"references[{i}]")
+            rows.append(_read_row(row, prediction, verdict, fields))
     except DataError as error:
         raise InputError(
             f"{error}; references are rows of the dataset, as load_dataset returns them"
         ) from None
-    all_claims = [claim for row in rows for answer in row for claim in answer.claims]
-    if all_claims and all(claim.verdict is None for claim in all_claims):
+    verdicts = []
+    for answer in chain.from_iterable(rows):
+        verdicts += [claim.verdict for claim in answer.claims]
+    if verdicts and all(value is None for value in verdicts):
         raise InputError(
             f"no claim has a verdict: claims of predictions need the field {verdict}, as in the configs that have it"
         )
@@ -89,89 +99,87 @@ def read_answers(
 
 def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str]) -> list[Answer]:
     where = f"the prediction for {row.where}"
-    answers = [(answer, _claims(answer)) for answer in row.rows("answers")]
-    n_claims = sum(len(claims) for _, claims in answers)
+    answers = []
+    asked: list[SourceRow] = []
+    for answer in row.rows("answers"):
+        claims = _claims(answer)
+        answers.append((answer, claims))
+        asked += claims
     values = prediction
     if prediction is None or prediction is UNANSWERED:
-        values = [None] * n_claims
+        values = [None] * len(asked)
     elif isinstance(prediction, dict):
-        judged = [
-            claim for answer in SourceRow(prediction, where).rows("answers") for claim in _claims(answer)
-        ]
-        asked = [claim for _, claims in answers for claim in claims]
+        judged: list[SourceRow] = []
+        for judged_answer in SourceRow(prediction, where).rows("answers"):
+            judged += _claims(judged_answer)
         values = [claim.fields.get(name) for claim in _in_order(judged, asked)]
-    if not isinstance(values, list | tuple) or len(values) != n_claims:
+    if not isinstance(values, list | tuple) or len(values) != len(asked):
         raise InputError(
-            f"{where} is {values!r:.80}; allowed: a row of the dataset, a list of {n_claims} verdicts, or None"
+            f"{where} is {values!r:.80}; allowed: a row of the dataset, a list of {len(asked)} verdicts, or None"
         )
-    verdicts = (parse_field(SourceRow({name: value}, where), name) for value in values)
-    return [
-        Answer(
-            answer.get("system", str),
-            abstains(answer.get("answer_string", str)),
-            tuple(
-                Claim({field: parse_field(claim, field) for field in fields}, next(verdicts))
-                for claim in claims
-            ),
-        )
-        for answer, claims in answers
-    ]
+
+    # Verdicts are a flat list over the claims of all answers of the row.
+    verdicts = iter(values)
+    read = []
+    for answer, claims in answers:
+        system = answer.get("system", str)
+        is_abstention = abstains(answer.get("answer_string", str))
+        read_claims = []
+        for claim in claims:
+            claim_fields = {field: parse_field(claim, field) for field in fields}
+            verdict = parse_field(SourceRow({name: next(verdicts)}, where), name)
+            read_claims.append(Claim(claim_fields, verdict))
+        read.append(Answer(system, is_abstention, tuple(read_claims)))
+    return read
 
 
 def _in_order(judged: list[SourceRow], asked: list[SourceRow]) -> list[SourceRow]:
-    """Return the claims of a prediction in the order of the references, if both have the same texts, each once."""
-    texts = [str(claim.fields.get("claim_string")) for claim in asked]
-    by_text = {str(claim.fields.get("claim_string")): claim for claim in judged}
+    """Return the claims of a prediction in the order of the references.
+
+    The order stays as it is unless both have the same texts, each once: a verdict on a repeated
+    text could belong to any of its claims.
+    """
+    texts = list(map(_text_of, asked))
+    by_text = {_text_of(claim): claim for claim in judged}
     if len(texts) != len(judged) or len(set(texts)) != len(texts) or set(texts) != set(by_text):
         return judged
     return [by_text[text] for text in texts]
 
 
+def _text_of(claim: SourceRow) -> str:
+    return str(claim.fields.get("claim_string"))
+
+
 def _claims(answer: SourceRow) -> list[SourceRow]:
-    return list(answer.rows("claims")) if answer.get("claims", list, None) else []
+    if not answer.get("claims", list, None):
+        return []
+    return list(answer.rows("claims"))
 
 
 def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
-    """Return the parts of rows that a score depends on, for digests: the same with and without verdicts."""
-    return [
-        [
-            [
-                answer["system"],
-                answer["answer_string"],
-                [[claim[name] for name in fields] for claim in answer["claims"] or ()],
-            ]
-            for answer in row["answers"]
-        ]
-        for row in references
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class SystemScores:
-    """The scored answers or claims of each row, and the function that computes the scores of some of them."""
-
-    per_question: Sequence[Sequence[Any]]
-    summary: Callable[[Sequence[Any]], Json]
-
-    def as_dict(self, per_question: bool = False) -> Json:
-        """Return the scores of all rows, and in ``by_system`` the scores of each system in first-seen order.
-
-        With ``per_question``, also the answers or claims of each row.
-        """
-        items = [item for row in self.per_question for item in row]
-        systems = grouped((item.system, item) for item in items)
-        result = self.summary(items)
-        result["by_system"] = {system: self.summary(own) for system, own in systems.items()}
-        if per_question:
-            result["per_question"] = [[item.as_dict() for item in row] for row in self.per_question]
-        return result
+    """Return the parts of rows that a score depends on, for digests, without verdicts."""
+    rows = []
+    for row in references:
+        answers = []
+        for answer in row["answers"]:
+            claims = []
+            for claim in answer["claims"] or ():
+                claims.append([claim[name] for name in fields])
+            answers.append([answer["system"], answer["answer_string"], claims])
+        rows.append(answers)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """A claim of a system with the verdicts of the model and of the experts, or why it is skipped: not counted.
+    """A claim of a system with the verdicts of the model and of the experts.
 
-    A claim that is ``unlabeled``, whose label by the model is missing, can still be counted.
+    Attributes:
+        system: the system that wrote the claim.
+        predicted: the model's verdict.
+        gold: the experts' verdict.
+        skipped: why the claim does not count. None: it counts.
+        unlabeled: whether the model's label is missing. Such a claim can still count.
     """
 
     system: str
@@ -185,87 +193,59 @@ class JudgedClaim:
         return {"predicted": self.predicted, "gold": self.gold, "skipped": self.skipped}
 
 
-def agreement_counts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
-    """Count claims that are not skipped: tp and tn if model and experts agree on yes or no, fp and fn if not."""
-    count = Counter((claim.predicted, claim.gold) for claim in claims if claim.skipped is None)
-    return {
-        "tp": count[True, True],
-        "tn": count[False, False],
-        "fp": count[True, False],
-        "fn": count[False, True],
-    }
+def agreement_columns(group: str, claims: Iterable[JudgedClaim]) -> dict[str, int]:
+    """Count the claims that are not skipped, as columns of a group of scores.
 
-
-def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> Json:
-    """Return accuracy, the scores of the class ``positive`` and of the other one, and counts of claims.
-
-    ``skipped`` has the number of claims that are not counted, by reason.
+    Args:
+        group: the group of scores.
+        claims: the claims. Model and experts agree on tp (both say yes) and tn (both say no), and
+            disagree on fp (only the model says yes) and fn.
     """
-    tp, tn, fp, fn = agreement_counts(claims).values()
+    counts: Counter[tuple[bool | None, bool | None]] = Counter()
+    for claim in claims:
+        if claim.skipped is None:
+            counts[claim.predicted, claim.gold] += 1
     return {
-        "claims": tp + tn + fp + fn,
-        "skipped": dict(Counter(claim.skipped for claim in claims if claim.skipped is not None)),
-        "accuracy": _ratio(tp + tn, tp + tn + fp + fn),
-        positive: _of_class(tp, fp, fn),
-        f"not_{positive}": _of_class(tn, fn, fp),
+        f"{group}.tp": counts[True, True],
+        f"{group}.tn": counts[False, False],
+        f"{group}.fp": counts[True, False],
+        f"{group}.fn": counts[False, True],
     }
-
-
-def _of_class(tp: int, fp: int, fn: int) -> Json:
-    """Return precision, recall, f1 and support (the number of claims) of a class, or None if undefined."""
-    precision, recall = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
-    return {
-        "precision": precision,
-        "recall": recall,
-        "f1": _ratio(2 * tp, 2 * tp + fp + fn),
-        "support": tp + fn,
-    }
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-def autoais_agreement(
-    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
-) -> SystemScores:
-    """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
-
-    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
-    neither evidence nor label counts as N, as in the official labels. See
-    ``autoais`` for the arguments.
-    """
-    rows = _labeled(references, predictions, on_unlabeled)
-    judged = [[claim for answer in row for claim in judged_labels(answer, on_unlabeled)] for row in rows]
-    return SystemScores(judged, _agreement)
 
 
 def judged_labels(answer: Answer, on_unlabeled: str) -> list[JudgedClaim]:
-    """Return the labels of an answer's claims next to the verdicts of the experts."""
+    """Return the labels of an answer's claims next to the verdicts of the experts.
+
+    A label Y is compared with support Complete, on claims whose worthiness is not No. A claim with
+    neither evidence nor label counts as N, as in the official labels. One with evidence but without
+    a label counts as N, or with ``on_unlabeled`` "exclude" not at all.
+    """
     return [_judged(answer.system, claim, on_unlabeled) for claim in answer.claims]
 
 
 def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
     if claim.fields["worthiness"] == "No":
         return JudgedClaim(system, skipped="not worth a citation")
+    # Without evidence, the authors' labeler says N without asking its model.
     unlabeled = claim.verdict is None and bool(claim.fields["evidence"])
     if unlabeled and on_unlabeled == "exclude":
         return JudgedClaim(system, skipped="unlabeled", unlabeled=True)
-    return JudgedClaim(
-        system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabeled=unlabeled
-    )
-
-
-def _agreement(claims: Sequence[JudgedClaim]) -> Json:
-    unlabeled = sum(claim.unlabeled for claim in claims)
-    return agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
+    # Partial support counts as no support, as in the official script.
+    is_supported = claim.fields["support"] == "Complete"
+    return JudgedClaim(system, claim.verdict == "Y", is_supported, unlabeled=unlabeled)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerAutoAIS:
-    """The score of one answer: for each counted claim 1 if its label is Y, else 0, and numbers of claims.
+    """The score of one answer.
 
-    Claims without evidence are never counted. ``unlabeled`` ones would count, but have no label.
+    Attributes:
+        system: the system that wrote the answer.
+        abstains: whether the answer abstains.
+        values: for each counted claim, 1 if its label is Y, else 0.
+        claims: the number of all its claims.
+        claims_without_evidence: the number of those that never count.
+        unlabeled: the number of claims that would count, but have no label.
     """
 
     system: str
@@ -278,7 +258,24 @@ class AnswerAutoAIS:
     @property
     def mean(self) -> float | None:
         """Return the share of counted claims with the label Y, or None if no claim counts."""
-        return _mean(self.values)
+        if not self.values:
+            return None
+        return sum(self.values) / len(self.values)
+
+    def columns(self) -> dict[str, float]:
+        """Return the columns of the scores that are computed from labels."""
+        columns: dict[str, float] = {
+            "claims_counted": len(self.values),
+            "claims_supported": sum(self.values),
+        }
+        if self.mean is not None:
+            columns["autoais_macro"] = self.mean
+        if self.abstains:
+            return columns
+        # An abstaining answer has no such columns, so it is not in these means.
+        for name, value in list(columns.items()):
+            columns[f"{name}_without_abstentions"] = value
+        return columns
 
     def as_dict(self) -> Json:
         """Return autoais, counted_claims, system and abstains."""
@@ -286,81 +283,40 @@ class AnswerAutoAIS:
         return {"system": self.system, **scores, "abstains": self.abstains}
 
 
-def autoais(
-    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
-) -> SystemScores:
-    """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
-
-    See ``read_answers`` for references and predictions (labels "Y" and "N"). With ``on_unlabeled``
-    "N", a claim without a label counts as N, as upstream. With "exclude", it does not count.
-    """
-    rows = _labeled(references, predictions, on_unlabeled)
-    return SystemScores(
-        [[score_answer(answer, on_unlabeled) for answer in row] for row in rows], _autoais
-    )
-
-
-def _autoais(answers: Sequence[AnswerAutoAIS]) -> Json:
-    """Return the scores of answers, as the official script prints them: fractions, or None if no claim counts.
-
-    ``macro`` is the mean over answers with counted claims of their share of claims with the label
-    Y, ``micro`` that share of all counted claims.
-    """
-    answering = [answer for answer in answers if not answer.abstains]
-    return {
-        **_means(answers),
-        **{f"{name}_without_abstentions": mean for name, mean in _means(answering).items()},
-        "answers": len(answers),
-        "abstaining_answers": len(answers) - len(answering),
-        "claims": sum(answer.claims for answer in answers),
-        "claims_without_evidence": sum(answer.claims_without_evidence for answer in answers),
-        "counted_claims": sum(len(answer.values) for answer in answers),
-        "unlabeled": sum(answer.unlabeled for answer in answers),
-    }
-
-
 def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
     """Score one answer.
 
     A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the
     system gpt4, claims with "http" in their evidence are not counted, as in the official script
-    (whose comment says the opposite).
+    (whose comment says the opposite). With ``on_unlabeled`` "N", a claim without a label counts as
+    N, as upstream. With "exclude", it does not count.
     """
-    with_evidence = [claim for claim in answer.claims if claim.fields["evidence"]]
-    counted = [claim for claim in with_evidence if _counts(claim, answer.system)]
-    labeled = [claim for claim in counted if claim.verdict is not None]
-    scored = labeled if on_unlabeled == "exclude" else counted
+    values = []
+    n_without_evidence = 0
+    n_unlabeled = 0
+    for claim in answer.claims:
+        if not claim.fields["evidence"]:
+            n_without_evidence += 1
+            continue
+        if not _counts(claim, answer.system):
+            continue
+        if claim.verdict is None:
+            n_unlabeled += 1
+            if on_unlabeled == "exclude":
+                continue
+        values.append(int(claim.verdict == "Y"))
     return AnswerAutoAIS(
         answer.system,
         answer.abstains,
-        tuple(int(claim.verdict == "Y") for claim in scored),
+        tuple(values),
         len(answer.claims),
-        len(answer.claims) - len(with_evidence),
-        len(counted) - len(labeled),
+        n_without_evidence,
+        n_unlabeled,
     )
 
 
-def _labeled(
-    references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object
-) -> list[list[Answer]]:
-    if on_unlabeled not in ON_UNLABELED:
-        raise unknown_name("unknown on_unlabeled", on_unlabeled, ON_UNLABELED)
-    return read_answers(references, predictions, "autoais_label", FIELDS)
-
-
 def _counts(claim: Claim, system: str) -> bool:
+    # GPT-4 cites addresses from memory, and the official script does not count such claims.
     if system == "gpt4" and any("http" in text for text in claim.fields["evidence"]):
         return False
     return bool(claim.fields["support"] == "Complete" and claim.fields["worthiness"] == "Yes")
-
-
-def _means(answers: Sequence[AnswerAutoAIS]) -> dict[str, float | None]:
-    return {
-        "macro": _mean([answer.mean for answer in answers if answer.mean is not None]),
-        "micro": _mean([value for answer in answers for value in answer.values]),
-    }
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    # NumPy's mean, as in the official script: the last digit depends on the order of additions.
-    return float(np.mean(values)) if values else None

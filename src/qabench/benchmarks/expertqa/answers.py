@@ -1,6 +1,7 @@
-"""How ExpertQA's questions are answered: from memory, from passages, or from memory with evidence found afterward.
+"""How ExpertQA's questions are answered, and how the answers get evidence.
 
-Passages come from a corpus, or from pages of the web.
+A model answers from memory, or from passages of a corpus or of the web. Evidence for an answer from
+memory may be found afterward.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, split_claims
+from qabench.benchmarks.expertqa.claims import (
+    ClaimedAnswer,
+    cite_afterward,
+    cut_sources,
+    split_claims,
+)
 from qabench.benchmarks.expertqa.passages import (
     BM25,
     DENSE,
@@ -21,14 +27,16 @@ from qabench.benchmarks.expertqa.passages import (
     load_passages,
     load_web,
 )
+from qabench.benchmarks.plan import named_in_this_call
 from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Messages
+from qabench.prompts.prompt import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt, chosen_protocol
 from qabench.retrieval.documents import Document
-from qabench.tasks.common import named_in_this_call
-from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt, chosen_protocol
 
+# The authors give the model 5 passages.
 K = 5
+# Room for an answer of up to 500 words with its sources. The authors allow more.
 ANSWER_TOKENS = 1000
 OFFICIAL_ANSWER_TOKENS = 2048
 
@@ -83,40 +91,48 @@ class Answering:
             return SearchResult(())
         ranked_by = row["question"]
         if self.from_web and self.prompt.name == OFFICIAL:
-            ranked_by = prompts.web_question().filled(field=row["field"] or "", question=row["question"])
+            ranked_by = prompts.web_question().filled(
+                field=row["field"] or "", question=row["question"]
+            )
         return self.evidence.find(row["question"], ranked_by, self.k)
 
     def messages(self, row: Row, read: Sequence[Document] = ()) -> Messages:
-        """Return the (role, text) pairs for a question and the passages that the model is given, best first.
+        """Return the messages for a question and the passages that the model reads, best first.
 
         The authors' prompts without passages, and with passages of the web, name the expert's
         field.
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
-            values["context"] = prompts.context([passage.text for passage in read], web=self.from_web)
+            texts = [passage.text for passage in read]
+            values["context"] = prompts.context(texts, web=self.from_web)
         elif self.reads:
-            shown = [_numbered(number, passage) for number, passage in enumerate(read, start=1)]
+            shown = []
+            for number, passage in enumerate(read, start=1):
+                shown.append(_numbered(number, passage))
             values["passages"] = "\n\n".join(shown) or "(none)"
         return self.prompt.messages(**values)
 
     def claimed(self, reply: str, read: SearchResult) -> tuple[ClaimedAnswer, SearchResult]:
-        """Return the answer of a reply, its claims with evidence, and the passages that were read or found."""
+        """Return the answer of a reply, its claims with evidence, and the passages read or found."""
         if self.reads:
-            return split_claims(reply, list(map(self._source, read.passages))), read
-        cut = cut_sources if self.protocol == OFFICIAL else prompts.split_answer
-        split = split_claims(*cut(reply))
+            sources = [self._source(passage) for passage in read.passages]
+            return split_claims(reply, sources), read
+        if self.protocol == OFFICIAL:
+            answer, cited = cut_sources(reply)
+        else:
+            answer, cited = prompts.split_answer(reply)
+        split = split_claims(answer, cited)
         if self.evidence is None:
             return split, read
-        return cite_best_passages([claim["claim"] for claim in split.claims], self.evidence)
+        claims = [claim["claim"] for claim in split.claims]
+        return cite_best_passages(claims, self.evidence)
 
     def _source(self, passage: Document) -> tuple[str, str]:
-        """Return a passage as evidence of claims.
-
-        The authors leave passages of the web as the prompt has them.
-        """
+        """Return the address and the text of a passage, as evidence of claims."""
         text = passage.text
         if self.from_web and self.protocol == OFFICIAL:
+            # The authors cite passages of the web as the prompt shows them, with numbers.
             (text,) = prompts.numbered([text])
         return passage.source or passage.id, text
 
@@ -128,17 +144,22 @@ class Answering:
             "protocol": self.protocol,
         }
         if self.evidence is not None:
-            described |= self.evidence.signature() | ({"k": self.k} if self.reads else {})
+            described |= self.evidence.signature()
+            if self.reads:
+                described["k"] = self.k
         return described
 
 
 def _numbered(number: int, passage: Document) -> str:
     """Return a passage in the format of attributions: "[2] https://...", an empty line, the text."""
-    source = f"{passage.source}\n\n" if passage.source else ""
-    return f"[{number}] {source}{passage.text}"
+    if not passage.source:
+        return f"[{number}] {passage.text}"
+    return f"[{number}] {passage.source}\n\n{passage.text}"
 
 
-def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
+def cite_best_passages(
+    claims: Sequence[str], evidence: Evidence
+) -> tuple[ClaimedAnswer, SearchResult]:
     """Return the answer that consists of the claims with their best passages, and these passages."""
     shown: dict[Document, None] = {}
     searches: list[Row] = []
@@ -147,10 +168,15 @@ def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[Claim
         result = evidence.find(claim, claim, 1)
         searches.extend(result.searches)
         shown.update(dict.fromkeys(result.passages))
-        return next(((best.source or best.id, best.text) for best in result.passages), None)
+        if not result.passages:
+            return None
+        best = result.passages[0]
+        return best.source or best.id, best.text
 
     answer = cite_afterward(claims, find)
-    evidences = [text for claim in answer.claims for text in claim["evidence"]]
+    evidences: list[str] = []
+    for claim in answer.claims:
+        evidences += claim["evidence"]
     return replace(answer, attribution=evidences), SearchResult(list(shown), tuple(searches))
 
 
@@ -162,14 +188,15 @@ def answering(
     *,
     with_fields: bool = True,
 ) -> Answering:
-    """Return the way to answer that a task's arguments describe (see ``qabench.benchmarks.expertqa.tasks.expertqa``).
+    """Return the way to answer that the arguments of the task ``expertqa`` describe.
 
     With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts
     do, and the passages are the rows of the corpus. Otherwise sources are also found below a
     heading, and long texts of the corpus are split. ``with_fields`` tells whether the questions
     have fields, which two of the authors' prompts name.
     """
-    benchmark("expertqa").setting(method)  # checks the name
+    # An unknown name is an error.
+    benchmark("expertqa").setting(method)
     options = options or Options()
     if options.k < 1:
         raise InputError(f"k is {options.k}; it must be at least 1")
@@ -183,13 +210,16 @@ def answering(
         chosen = QABENCH
     text = prompt_text(method, chosen)
     how = Answering(method, text, chosen_protocol(protocol, chosen), None, options.k)
-    return how if method == "closed" else replace(how, evidence=_evidence(how, options))
+    if method == "closed":
+        return how
+    return replace(how, evidence=_evidence(how, options))
 
 
 def prompt_text(method: str, prompt: str) -> Prompt:
     """Return the prompt of a method, for a ``prompt`` argument.
 
-    Raises SourceUnavailable for "official" if the authors' file is not available.
+    Raises:
+        SourceUnavailable: "official", and the authors' file is not available.
     """
     file, official_prompt, own_prompt = _prompts_of(method)
     if chosen_prompt("expertqa", prompt, file) == OFFICIAL:
@@ -198,7 +228,7 @@ def prompt_text(method: str, prompt: str) -> Prompt:
 
 
 def _prompts_of(method: str) -> tuple[str, Callable[[], Prompt], Prompt]:
-    """Return the authors' file with the prompt of a method, how it is read, and this project's prompt."""
+    """Return the authors' file with the prompt of a method, how it is read, and qabench's prompt."""
     if method == "retrieve-read":
         return prompts.READ_CORPUS, prompts.corpus_prompt, prompts.OWN_READ
     if method == "retrieve-read-web":
@@ -220,7 +250,9 @@ def _evidence(how: Answering, options: Options) -> Evidence:
             raise InputError(
                 "-T corpus, ranker and encoder have no effect with -T retriever; leave one of them out"
             )
-        return engine_passages(options.retriever, named_in_this_call("retriever", options.retriever))
+        return engine_passages(
+            options.retriever, named_in_this_call("retriever", options.retriever)
+        )
     if options.corpus is None:
         raise InputError(
             f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "

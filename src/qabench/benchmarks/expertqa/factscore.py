@@ -1,8 +1,8 @@
-"""ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and agreement of scores with the experts.
+"""ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and agreement with experts.
 
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852). ``factscore.py``,
-``compute_factuality_f1.py`` and ``break_down_to_atomic_claims.py`` below ``modeling/fact_score`` of
-its repository. Min et al., FActScore, EMNLP 2023.
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
+``factscore.py``, ``compute_factuality_f1.py`` and ``break_down_to_atomic_claims.py`` below
+``modeling/fact_score`` of its repository. Min et al., FActScore, EMNLP 2023.
 """
 
 from __future__ import annotations
@@ -10,24 +10,26 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from qabench.benchmarks.expertqa.agreement import (
     Answer,
     Claim,
     JudgedClaim,
-    SystemScores,
-    agreement_scores,
-    read_answers,
 )
-from qabench.data.rows import Json
 from qabench.errors import InputError
 
-FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agreement uses
+# What the agreement depends on, for the digest of references.
+FIELDS = ("claim_string", "correctness")
+# In the official script, a claim with at least this fact score counts as correct.
 THRESHOLD = 0.5
+# The experts' judgments that count as correct. "Unsure" does not.
 CORRECT = ("Definitely correct", "Probably correct")
+# Unlike the official reading, a readable verdict is a whole word that is not negated.
 VERDICT_WORD = re.compile(r"\b(true|false)\b", re.IGNORECASE)
-NEGATED_VERDICT = re.compile(r"\b(not|neither|nor|cannot be)\s+(\w+\s+)?(true|false)\b", re.IGNORECASE)
+NEGATED_VERDICT = re.compile(
+    r"\b(not|neither|nor|cannot be)\s+(\w+\s+)?(true|false)\b", re.IGNORECASE
+)
+# Words by which the official script recognizes a denial in a reply without "true" or "false".
 DENIALS = {"not", "cannot", "unknown", "information"}
 # A claim that contains one of these says nothing about the question. Case-sensitive substrings,
 # equal to the official list: a missing comma joins two of them there, and some contain others.
@@ -77,9 +79,10 @@ VOID_PHRASES = (
 # Replies of an assistant rather than statements: the script asks about them and ignores what it
 # gets.
 NO_FACTS = ("This sentence does not contain any facts", "Sure", "Please", "Here are")
+# Two initials, at which NLTK may split a sentence.
 INITIALS = re.compile(r"[A-Z]\. ?[A-Z]\.")
-# characters of a sentence with its atomic claims. The authors' rules take quadratic time
-LONGEST = 20_000
+# The authors' rules take quadratic time, so a sentence with its atomic claims is bounded.
+MAX_CHARACTERS = 20_000
 
 # "He was born." says nothing if another claim says where.
 INCOMPLETE = (
@@ -93,6 +96,7 @@ INCOMPLETE = (
     "served.",
     "elected.",
 )
+# The authors' exception: a claim that ends like this is complete.
 COMPLETE = "founding member."
 ENTITY_TYPES = {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"}
 MONTHS = {
@@ -119,28 +123,21 @@ Spans = Callable[[str], Iterable[tuple[str, str]]]
 """Return the (text, label) of the named entities of a text."""
 
 
-def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> SystemScores:
-    """Compare claims' fact scores with the experts: at least 0.5 against Definitely or Probably correct.
-
-    Claims are left out, and counted by reason, in this order: claims of answers that abstain,
-    claims without correctness, claims without a fact score (they have no atomic claims), and void
-    claims (see ``is_void``). Undefined ratios are None. scikit-learn, which the official script
-    uses, returns 0 with a warning. micro_f1 over two classes equals accuracy. See ``read_answers``
-    for references, predictions and errors.
-    """
-    rows = read_answers(references, predictions, "fact_score", FIELDS)
-    judged = [[claim for answer in row for claim in judged_scores(answer)] for row in rows]
-    return SystemScores(judged, _agreement)
-
-
 def judged_scores(answer: Answer) -> list[JudgedClaim]:
-    """Return the fact scores of an answer's claims as verdicts, next to the verdicts of the experts."""
+    """Return the verdicts that follow from fact scores next to those of the experts.
+
+    A score of at least 0.5 is compared with Definitely or Probably correct. A claim is skipped for
+    the first of these reasons: its answer abstains, it has no correctness, it has no fact score
+    (because it has no atomic claims), or it is void (see ``is_void``).
+    """
     return [_judged(answer, claim) for claim in answer.claims]
 
 
 def fact_score(verdicts: Sequence[bool]) -> float | None:
-    """Return the fact score of a claim: the share of its atomic claims that are true, or None if it has none."""
-    return sum(verdicts) / len(verdicts) if verdicts else None
+    """Return the share of a claim's atomic claims that are true, or None if it has none."""
+    if not verdicts:
+        return None
+    return sum(verdicts) / len(verdicts)
 
 
 def reply_is_true(reply: str) -> bool:
@@ -153,35 +150,40 @@ def reply_is_true(reply: str) -> bool:
     text = reply.lower()
     true, false = text.find("true"), text.find("false")
     if true != -1 or false != -1:
-        return true > false  # find() returns -1 for a missing word
+        # ``find`` returns -1 for a missing word, so "true" alone counts as true.
+        return true > false
     return DENIALS.isdisjoint(text.translate(NO_PUNCTUATION).split())
 
 
 def states_verdict(reply: str) -> bool:
-    """Tell whether a reply says true or false, and does not negate the word.
-
-    Others, such as "No", are read by ``reply_is_true`` all the same, most of them as true.
-    """
+    """Tell whether a reply states a verdict: the word true or false, not negated."""
     return bool(VERDICT_WORD.search(reply)) and not NEGATED_VERDICT.search(reply)
 
 
 def is_void(claim: str) -> bool:
-    """Tell whether a claim says nothing about the question, such as a greeting: it contains a void phrase."""
+    """Tell whether a claim has a phrase that says nothing about the question, such as a greeting."""
     return any(phrase in claim for phrase in VOID_PHRASES)
 
 
 def first_sentence(claim: str, split: Callable[[str], Sequence[str]]) -> str:
-    """Return the first sentence of a claim's first paragraph that is not blank, with wrong splits repaired.
+    """Return the first sentence of a claim, with wrong splits repaired.
 
-    The script breaks down all sentences, and keeps the atomic claims of the first one.
+    The authors' script breaks down all sentences, and keeps the atomic claims of the first one. It
+    splits each paragraph with NLTK's ``sent_tokenize``. Paragraphs that are blank do not count.
 
-    The authors split with NLTK's ``sent_tokenize``. Raises InputError for a claim longer than
-    ``LONGEST``.
+    Raises:
+        InputError: the claim is longer than ``MAX_CHARACTERS``.
     """
     _check_length(len(claim))
-    paragraph = next((part.strip() for part in claim.split("\n") if part.strip()), "")
-    sentences = _join_initials(list(split(paragraph)), INITIALS.findall(paragraph)) if paragraph else []
-    return next(iter(_merge_fragments(sentences)), "")
+    # The script keeps the claims of the first sentence only, so other paragraphs are never split.
+    paragraph = next(filter(None, map(str.strip, claim.split("\n"))), "")
+    if not paragraph:
+        return ""
+    sentences = _join_initials(list(split(paragraph)), INITIALS.findall(paragraph))
+    merged = _merge_fragments(sentences)
+    if not merged:
+        return ""
+    return merged[0]
 
 
 def states_facts(sentence: str) -> bool:
@@ -197,47 +199,74 @@ def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> 
     is completed. If the remaining claims do not have all dates and numbers of the sentence, nothing
     is left out.
 
-    Raises InputError for a sentence that is longer than ``LONGEST`` with its claims.
+    Raises:
+        InputError: the sentence is longer than ``MAX_CHARACTERS`` with its claims.
     """
     _check_length(len(sentence) + sum(map(len, claims)))
     expected = entities(sentence.strip())
     covered: set[str] = set()
+    # A dict as an ordered set.
     consistent: dict[str, None] = {}
     for i, claim in enumerate(claims):
-        if (
-            claim.endswith(INCOMPLETE)
-            and not claim.endswith(COMPLETE)
-            and any(claim[:-1] in other for j, other in enumerate(claims) if j != i)
-        ):
-            continue
-        own = entities(claim)
-        covered.update(entity for entity in own if entity in expected)
-        # An entity that begins one of the sentence was cut off.
-        for entity in own:
-            if entity not in expected:
-                whole = next((whole for whole in expected if whole.startswith(entity)), None)
-                if whole is None:
-                    break
-                claim = claim.replace(entity, whole)
+        if claim.endswith(INCOMPLETE) and not claim.endswith(COMPLETE):
+            other_claims = [*claims[:i], *claims[i + 1 :]]
+            if any(claim[:-1] in other for other in other_claims):
+                continue
+        completed: str | None = claim
+        for entity in entities(claim):
+            # What a claim covers counts even if an invention leaves it out, as in the authors' script.
+            if entity in expected:
+                covered.add(entity)
+                continue
+            if completed is None:
+                continue
+            # An entity that begins one of the sentence was cut off. Any other is an invention.
+            whole = _first_that_begins_with(entity, expected)
+            if whole is None:
+                completed = None
+            else:
+                completed = completed.replace(entity, whole)
                 covered.add(whole)
-        else:
-            consistent[claim] = None
-    return list(consistent) if covered == set(expected) else list(claims)
+        if completed is not None:
+            consistent[completed] = None
+    # If a date or number of the sentence was lost, the rules have removed too much.
+    if covered != set(expected):
+        return list(claims)
+    return list(consistent)
+
+
+def _first_that_begins_with(start: str, entities: Sequence[str]) -> str | None:
+    for entity in entities:
+        if entity.startswith(start):
+            return entity
+    return None
 
 
 def entities_of(text: str, spans: Spans) -> list[str]:
-    """Return parts of named entities that are numbers or months, and numbers that are in none of these.
+    """Return the dates and numbers of a text.
 
-    The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if
-    one number is part of another. Here, they have the order of the text. Raises InputError for a
-    text longer than ``LONGEST``.
+    They are parts of named entities that are numbers or months, and numbers that are in none of
+    these.
+
+    Raises:
+        InputError: the text is longer than ``MAX_CHARACTERS``.
     """
     _check_length(len(text))
+    # The authors' script keeps them in sets, so that its result can depend on Python's hash seed if
+    # one number is part of another. Here, they have the order of the text.
     entities: list[str] = []
     for entity, label in spans(text):
-        if label in ENTITY_TYPES:
-            for part in [entity] if is_date(entity) else filter(is_date, entity.split()):
-                entities += [piece.strip() for piece in part.split("-")] if "-" in part else [part]
+        if label not in ENTITY_TYPES:
+            continue
+        dates = [entity]
+        if not is_date(entity):
+            dates = [word for word in entity.split() if is_date(word)]
+        for date in dates:
+            # "1914-1918" is two numbers. A date without a hyphen keeps its spaces.
+            if "-" in date:
+                entities += [number.strip() for number in date.split("-")]
+            else:
+                entities.append(date)
     joined = "\n".join(entities)
     for number in NUMBER.findall(text):
         if number not in joined:
@@ -247,13 +276,18 @@ def entities_of(text: str, spans: Spans) -> list[str]:
 
 
 def is_date(text: str) -> bool:
-    """Tell whether all words of a text are numbers or months, without punctuation, articles and case."""
+    """Tell whether a text is numbers and months, whatever its punctuation, articles and case."""
     words = ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
-    return bool(words) and all(word in MONTHS or word.isdecimal() for word in words)
+    for word in words:
+        if word not in MONTHS and not word.isdecimal():
+            return False
+    # A text of punctuation and articles only has no number.
+    return bool(words)
 
 
 def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
-    correctness, skipped = claim.fields["correctness"], None
+    correctness = claim.fields["correctness"]
+    skipped = None
     if answer.abstains:
         skipped = "abstaining answer"
     elif correctness is None:
@@ -267,47 +301,44 @@ def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
     return JudgedClaim(answer.system, claim.verdict >= THRESHOLD, correctness in CORRECT)
 
 
-def _agreement(claims: Sequence[JudgedClaim]) -> Json:
-    scores = agreement_scores(claims, "correct")
-    return scores | {"micro_f1": scores["accuracy"]}
-
-
 def _check_length(characters: int) -> None:
-    if characters > LONGEST:
+    if characters > MAX_CHARACTERS:
         raise InputError(
-            f"a sentence with its atomic claims has {characters:,} characters; allowed: {LONGEST:,}"
+            f"a sentence with its atomic claims has {characters:,} characters; allowed: {MAX_CHARACTERS:,}"
         )
 
 
 def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
-    """Join sentences that were split between two initials, such as "J.
-
-    R.". Once for each pair of initials.
-    """
+    """Join sentences that were split between two initials, such as "J. R."."""
     for pair in initials:
+        # A pair within one sentence was not split. A pair ends with a dot, so that its last part is
+        # empty.
         if any(pair in sentence for sentence in sentences):
             continue
-        first, second = (part.strip() for part in pair.split(".") if part.strip())
+        first, second, _ = pair.split(".")
+        first, second = first.strip(), second.strip()
         for i in range(len(sentences) - 1):
             if sentences[i].endswith(f"{first}.") and sentences[i + 1].startswith(f"{second}."):
                 sentences[i : i + 2] = [f"{sentences[i]} {sentences[i + 1]}"]
+                # The authors' script joins at one place for each pair of initials, too.
                 break
     return sentences
 
 
 def _merge_fragments(sentences: Sequence[str]) -> list[str]:
-    """Merge single words and fragments in lowercase into the previous sentence, a first word into the next."""
+    """Merge single words, and fragments that start in lowercase, into the previous sentence.
+
+    NLTK breaks sentences at initials and abbreviations. A fragment at the beginning has no previous
+    sentence, and is merged into the next one.
+    """
     merged: list[str] = []
-    is_open = False  # the first sentence is a single word
+    only_words_so_far = True
     for sentence in sentences:
         is_word = len(sentence.split()) <= 1
         starts_lowercase = sentence[:1].isalpha() and not sentence[:1].isupper()
-        if not merged:
-            merged.append(sentence)
-            is_open = is_word
-        elif is_word or starts_lowercase or is_open:
+        if merged and (is_word or starts_lowercase or only_words_so_far):
             merged[-1] += f" {sentence}"
-            is_open = is_open and is_word
         else:
             merged.append(sentence)
+        only_words_so_far = only_words_so_far and is_word
     return merged

@@ -1,7 +1,8 @@
 """What the commands keep of an earlier output: labels and fact scores whose content is the same.
 
-A label is known by its claim, its evidence and the model with its dtype. A fact score is known by its
-claim, evidence, atomic claims and field, and by what scored it. A line is known by id, system and sample.
+A label is known by its claim, its evidence and the model with its dtype. A fact score is known by
+its claim, evidence, atomic claims and field, and by what scored it. A line is known by id, system
+and sample.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, are_evidence_labels
-from qabench.benchmarks.expertqa.claims import Item
+from qabench.benchmarks.expertqa.claim_files import Item
 from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json
 from qabench.errors import InputError
 
-GIVEN = "given"  # who made a label that the input has without saying who made it
-MOST_BACKUPS = 10_000
+# The author of labels that the input has without saying who made them.
+GIVEN = "given"
+MAX_BACKUPS = 10_000
 
 Key = tuple[str, str, str]
 """The id, system and sample of a line."""
@@ -29,32 +31,31 @@ Content = str
 
 
 def keys_of(items: Sequence[Mapping[str, Any]]) -> list[Key]:
-    """Return the id, system and sample of each line.
-
-    Lines with the same id and system, and without a sample, are numbered from 1.
-    """
+    """Return the id, system and sample of each line. Unnumbered samples are numbered from 1."""
     seen: Counter[tuple[str, str]] = Counter()
     keys: list[Key] = []
     for item in items:
         id, system = str(item["id"]), str(item.get("system") or "")
         seen[id, system] += 1
         sample = item.get("sample")
-        keys.append((id, system, str(seen[id, system] if sample is None else sample)))
+        if sample is None:
+            sample = seen[id, system]
+        keys.append((id, system, str(sample)))
     return keys
 
 
 def label_content(claim: Mapping[str, Any]) -> Content:
-    """Return what the label of a claim depends on, next to the model."""
+    """Return what the label of a claim depends on, besides the model."""
     return _digest([claim["claim"], list(claim.get("evidence") or [])])
 
 
 def labels_content(claims: Iterable[Mapping[str, Any]]) -> Content:
-    """Return what the labels of a line depend on. It is written next to them, to recognize edited claims."""
+    """Return what the labels of a line depend on, to recognize claims that were edited later."""
     return _digest([label_content(claim) for claim in claims])
 
 
 def fact_content(claim: Mapping[str, Any], field: str) -> Content:
-    """Return what the fact score of a claim depends on, next to what scored it."""
+    """Return what the fact score of a claim depends on, besides what scored it."""
     return _digest([claim["claim"], list(claim.get("evidence") or []), field])
 
 
@@ -64,10 +65,7 @@ def authors(labels_by: object) -> set[str]:
 
 
 def rows_before(output: Path) -> list[Item]:
-    """Return the lines of an earlier output, or [] without one.
-
-    Lines that cannot be read, such as the last one of an interrupted command, are left out.
-    """
+    """Return the readable lines of an earlier output: an interrupt may have cut the last one."""
     if not output.is_file() or output.stat().st_size == 0:
         return []
     return [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
@@ -76,17 +74,15 @@ def rows_before(output: Path) -> list[Item]:
 def check_author(output: Path, rows: Sequence[Item], name: str, author: str, what: str) -> None:
     """Check that an earlier output has results by the same author only. Raises InputError."""
     for row in rows:
-        if other := authors(row.get(name)) - {author, GIVEN}:
+        other_authors = authors(row.get(name)) - {author, GIVEN}
+        if other_authors:
             raise InputError(
-                f"{output} has {what} by {', '.join(sorted(other))}, not by {author}: use another --output"
+                f"{output} has {what} by {', '.join(sorted(other_authors))}, not by {author}: use another --output"
             )
 
 
 def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
-    """Return the labels that a model made, by the content that was labeled.
-
-    Lines whose claims or evidence were edited since then are left out.
-    """
+    """Return the labels by a model, without those of claims that were edited since, by content."""
     labels: dict[Content, str] = {}
     for claim in _unedited_claims(rows, labels_by):
         if claim.get("label") in ("Y", "N") and claim.get("label_by") is None:
@@ -95,7 +91,7 @@ def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
 
 
 def evidence_labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, list[Json]]:
-    """Return the labels of each piece of evidence that a model made, as ``labels_of`` those of claims."""
+    """Return the labels of pieces of evidence that a model made, by the content of their claim."""
     labels: dict[Content, list[Json]] = {}
     for claim in _unedited_claims(rows, labels_by):
         pieces = claim.get(EVIDENCE_LABELS)
@@ -108,12 +104,14 @@ def _unedited_claims(rows: Iterable[Item], labels_by: str) -> Iterator[Json]:
     for row in rows:
         if labels_by not in authors(row.get("labels_by")):
             continue
-        if row.get("labels_of", labels_content(row["claims"])) == labels_content(row["claims"]):
+        content = labels_content(row["claims"])
+        # Older versions wrote no labels_of, and their labels are taken as they are.
+        if row.get("labels_of", content) == content:
             yield from row["claims"]
 
 
 def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:
-    """Return the claims of an earlier output that have a fact score by the same author, by their content."""
+    """Return the claims that have a fact score by the same author, by their content."""
     scored: dict[Content, Json] = {}
     for row in rows:
         if row.get("fact_scores_by") != scores_by or not row.get("field"):
@@ -127,25 +125,29 @@ def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:
 def back_up_lost(
     output: Path, before: Sequence[Item], items: Sequence[Item], result: str
 ) -> Path | None:
-    """Copy an earlier output to a new name if it has results of lines or claims that the input lacks.
+    """Copy an earlier output to a new name if it has results of claims that the input lacks.
 
-    ``result`` is the claim's field with the result. Return the new name, or None if nothing would be lost.
+    ``result`` is the claim's field with the result. Return the new name, or None if nothing would
+    be lost.
     """
-    contents = {label_content(claim) for item in items for claim in item["claims"]}
-    lost = [
-        claim
-        for row in before
-        for claim in row["claims"]
-        if claim.get(result) is not None and label_content(claim) not in contents
-    ]
-    if not lost:
+    contents: set[Content] = set()
+    for item in items:
+        contents.update(label_content(claim) for claim in item["claims"])
+    is_lossless = True
+    for row in before:
+        for claim in row["claims"]:
+            if claim.get(result) is not None and label_content(claim) not in contents:
+                is_lossless = False
+    if is_lossless:
         return None
-    for number in range(1, MOST_BACKUPS):
+    for number in range(1, MAX_BACKUPS):
         path = output.with_name(f"{output.stem}.before-{number}{output.suffix}")
         if not path.exists():
             path.write_bytes(output.read_bytes())
             return path
-    raise InputError(f"{output} has results of other claims, which would be lost: use another --output")
+    raise InputError(
+        f"{output} has results of other claims, which would be lost: use another --output"
+    )
 
 
 def _digest(value: Any) -> str:

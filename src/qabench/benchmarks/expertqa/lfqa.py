@@ -7,76 +7,120 @@ Lin, ROUGE, 2004.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from rouge_score.scoring import BootstrapAggregator, Score
 
-from qabench.answers import text_pairs
-from qabench.data.rows import Json
+from qabench.data.answers import text_pairs
 from qabench.errors import InputError
-from qabench.text.rouge import backend, score_pairs
+from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
+from qabench.text.rouge import backend_version, score_pairs
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
+# The default of rouge_score's aggregator, which the official scores have.
+BOOTSTRAP_SAMPLES = 1000
 
 
-def lfqa_rouge(references: Sequence[str], predictions: Sequence[Any], *, seed: int = 0) -> Json:
-    """Compute ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
+class Bounds(NamedTuple):
+    """The median of bootstrapped means, and their 95% interval."""
+
+    low: float
+    median: float
+    high: float
+
+
+def question_scores(
+    references: Sequence[str], predictions: Sequence[Any]
+) -> list[dict[str, float]]:
+    """Return the ROUGE-1, 2, L and Lsum F-measures of each answer, without stemmer.
+
+    A prediction is None or ``UNANSWERED`` for an unanswered question, which scores 0, as the empty
+    string.
+
+    Raises:
+        InputError: no questions, lists of different lengths, or an item that is not a string.
+    """
+    targets, answers = text_pairs(references, predictions)
+    texts = [answer or "" for answer in answers]
+    measures = []
+    for score in score_pairs(LFQA_ROUGE_TYPES, targets, texts):
+        measures.append({kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES})
+    return measures
+
+
+def bootstrapped(columns: Mapping[str, Sequence[float]], seed: int = 0) -> dict[str, Bounds]:
+    """Return the bounds of the mean of each type of ROUGE over questions.
 
     The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped
     means, drawn with NumPy's global random generator: without a seed, its scores change from run to
     run. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit.
 
-    A prediction is None or ``UNANSWERED`` for an unanswered question. ``seed`` is for the bootstrap,
-    from 0 to 2**32 - 1.
+    Args:
+        columns: the F-measures of the questions by type. The order of the types matters: all are
+            resampled from one stream of random numbers.
+        seed: an integer from 0 to 2**32 - 1.
 
-    Returns:
-        rouge1, rouge2, rougeL, rougeLsum: the official scores, fractions in [0, 1].
-        mean, interval: by type the mean over questions, which does not depend on the seed, and the
-            bounds of the 95% interval, from the same samples as the score.
-        unanswered: the number of questions without an answer. They score 0, as the empty string.
-        per_question: the F-measures of each question by type, in the order of the input.
+    Raises:
+        InputError: the seed is not in this range.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 32:
         raise InputError(f"seed must be between 0 and 2**32 - 1, as an integer; it is {seed!r:.60}")
-    targets, answers = text_pairs(references, predictions)
-    scores = score_pairs(LFQA_ROUGE_TYPES, targets, [answer or "" for answer in answers])
-    aggregator = import_module(f"{backend()}.scoring").BootstrapAggregator()
-    for score in scores:
-        # The order matters: all types are resampled from one stream of random numbers.
-        aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})
+    aggregator = BootstrapAggregator()
+    for values in zip(*columns.values(), strict=True):
+        scores_of_question = {}
+        for kind, value in zip(columns, values, strict=True):
+            # Only the F-measure is read, but the aggregator resamples precision and recall, too.
+            scores_of_question[kind] = Score(value, value, value)
+        aggregator.add_scores(scores_of_question)
     with _seeded(seed):
-        bounds = aggregator.aggregate()
-    rows = [{kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores]
-    result: Json = {kind: float(bounds[kind].mid.fmeasure) for kind in LFQA_ROUGE_TYPES}
-    result["mean"] = {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES}
-    result["interval"] = {
-        kind: [float(bounds[kind].low.fmeasure), float(bounds[kind].high.fmeasure)]
-        for kind in LFQA_ROUGE_TYPES
-    }
-    return result | {"unanswered": answers.count(None), "per_question": rows}
+        aggregated = aggregator.aggregate()
+    bounds = {}
+    for kind in columns:
+        scores_of_kind = aggregated[kind]
+        bounds[kind] = Bounds(
+            float(scores_of_kind.low.fmeasure),
+            float(scores_of_kind.mid.fmeasure),
+            float(scores_of_kind.high.fmeasure),
+        )
+    return bounds
 
 
 def median_of_means(kind: str, values: Sequence[float]) -> float:
-    """Return the official score from the questions' F-measures of one type, as in ``lfqa_rouge``.
-
-    The types are resampled in the order of ``LFQA_ROUGE_TYPES`` from one stream of random numbers.
-    """
-    aggregator = BootstrapAggregator()
+    """Return the official score from the questions' F-measures of one type."""
+    # Earlier types only take their part of the random numbers, whatever their values are.
     before = LFQA_ROUGE_TYPES[: LFQA_ROUGE_TYPES.index(kind) + 1]
-    for value in values:
-        aggregator.add_scores(dict.fromkeys(before, Score(value, value, value)))
-    with _seeded(0):
-        return float(aggregator.aggregate()[kind].mid.fmeasure)
+    return bootstrapped(dict.fromkeys(before, values))[kind].median
+
+
+@dataclass
+class LfqaScorer(Scorer):
+    """Scores answers against reference answers, with a seed for the bootstrap of a metric."""
+
+    seed: int = 0
+
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+        """Return the F-measures of each answer. ``progress`` is not used."""
+        references = [item.row["reference"] for item in items]
+        answers = [(item.fields or {}).get("answer") for item in items]
+        return [Outcome(row) for row in question_scores(references, answers)]
+
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return the version of ROUGE and the parameters of the bootstrap."""
+        return {
+            "rouge": backend_version(),
+            "stemmer": "none",
+            "bootstrap": BOOTSTRAP_SAMPLES,
+            "bootstrap_seed": self.seed,
+        }
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed NumPy's global random generator and restore it afterward: the aggregators do not accept a generator."""
+    """Seed NumPy's global random generator, which rouge_score uses, and restore it afterward."""
     state = np.random.get_state()
     np.random.seed(seed)
     try:

@@ -18,25 +18,27 @@ from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.data.sources import available
 from qabench.evaluation.signature import Declaration, Field, digest, read_declarations
-from qabench.loading_scripts import dataset_table, pinned_digests, source_table
+from qabench.loading_scripts import dataset_table, pinned_digests
 
 LFQA_CONFIGS = ("lfqa_random", "lfqa_domain")
 ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
-    """Return the digest of a config's references as metrics have it, or None if its file is not on this machine.
+    """Return the digest of a config's references, as metrics compute it, or None without its file.
 
-    It covers these fields of claims. Without any, it is of the test split's reference answers.
+    It covers these fields of all claims, or without any fields the reference answers of the test
+    split.
     """
     splits = dataset_table("expertqa").config(config).splits
     (path,) = splits.get("test") or splits["train"]
-    if not available(source_table("expertqa")[path]):
+    if not available(dataset_table("expertqa").sources[path]):
         return None
-    rows = load_questions(config).rows
+    questions = load_questions(config).rows
     if not fields:
-        return digest(row.reference for row in rows)
-    return digest(scored_part([row.row for row in rows], fields))
+        return digest(question.reference for question in questions)
+    rows = [question.row for question in questions]
+    return digest(scored_part(rows, fields))
 
 
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:

@@ -1,4 +1,8 @@
-"""Claims of one's own that a judge has labeled: no expert has seen them, and their ids are in no annotated config."""
+"""A user's own claims, labeled by some judge.
+
+Own claims are not from the dataset: no expert has judged them, and no annotated config has their
+ids.
+"""
 
 from __future__ import annotations
 
@@ -15,58 +19,83 @@ from qabench.evaluation.scoring import Question, Questions
 from qabench.evaluation.signature import digest
 from qabench.loading_scripts import dataset_table
 
-OWN = "own"  # the name of the config of such claims
-# These have all ids that are digests of a question. The other ids are small numbers, in the configs lfqa_*: they
-# say nothing about where claims come from.
+# The name of the config of such claims.
+OWN = "own"
+# These have all ids that are digests of a question. The ids of the configs lfqa_* are small numbers,
+# which say nothing about where claims come from.
 CONFIGS = ("questions", "sample", "main")
+# The ids of ExpertQA's questions. Own claims have other ids.
 ID = re.compile(r"[0-9a-f]{12}")
 JUDGMENTS = ("label", "fact_score", "fact_score_readable")
 
 
 def own_questions(predictions: Predictions) -> Questions:
-    """Return the lines of a file as questions without a reference, whose claims are scored by themselves."""
+    """Return the lines of a file as questions, without references: only their claims are scored."""
     questions = []
     for id, lines in grouped((line.id, line.fields) for line in predictions.rows).items():
         fields = lines[0]
-        text, field, system = (_text(fields.get(name)) for name in ("question", "field", "system"))
-        groups = {name: [value] for name, value in (("field", field), ("system", system)) if value}
-        if len(lines) > 1:
-            groups.pop("system", None)
-        row: Json = {"id": id, "question": text, "field": field or None, "reference": None, OWN: True}
+        text = _text(fields.get("question"))
+        field = _text(fields.get("field"))
+        system = _text(fields.get("system"))
+        groups = {}
+        if field:
+            groups["field"] = [field]
+        # Several lines of one question are by several systems.
+        if system and len(lines) == 1:
+            groups["system"] = [system]
+        row: Json = {
+            "id": id,
+            "question": text,
+            "field": field or None,
+            "reference": None,
+            OWN: True,
+        }
         questions.append(Question(id, text, "", groups, row))
     data = digest(question.id for question in questions)
     return Questions(OWN, data, questions, are_lines=True)
 
 
 def are_own(predictions: Predictions) -> bool:
-    """Tell whether a file has claims with labels or fact scores, and no digest of a question of ExpertQA as id.
+    """Tell whether a file has judged claims, and no id of a question of ExpertQA.
 
-    An id that could be one counts as one if the questions are not on this machine.
+    An id that could be the digest of a question counts as one if the questions are not on this
+    machine.
     """
-    claims = [
-        claim for line in predictions.rows for claim in _objects(listed(line.fields.get("claims")))
-    ]
-    if not any(claim.get(name) is not None for claim in claims for name in JUDGMENTS):
+    ids = set()
+    some_are_judged = False
+    for line in predictions.rows:
+        ids.add(line.id)
+        some_are_judged = some_are_judged or _has_judgment(line.fields.get("claims"))
+    if not some_are_judged:
         return False
-    ids = {line.id for line in predictions.rows}
-    complete = True
+    all_ids_are_known = True
     for config in CONFIGS:
         try:
             if not ids.isdisjoint(_ids_of(config)):
                 return False
         except SourceUnavailable:
-            complete = complete and config != "questions"
-    return complete or not any(map(ID.fullmatch, ids))
+            # The config questions has the ids of all others, so only its absence leaves a doubt.
+            if config == "questions":
+                all_ids_are_known = False
+    return all_ids_are_known or not any(ID.fullmatch(id) for id in ids)
+
+
+def _has_judgment(claims: Any) -> bool:
+    """Tell whether one of the claims of a line has a label or a fact score."""
+    values = listed(claims)
+    if not isinstance(values, list):
+        return False
+    for claim in values:
+        for name in JUDGMENTS:
+            if isinstance(claim, dict) and claim.get(name) is not None:
+                return True
+    return False
 
 
 def _ids_of(config: str) -> Iterator[str]:
     for split in dataset_table("expertqa").config(config).splits:
         for question in load_questions(config, split).rows:
             yield question.id
-
-
-def _objects(values: Any) -> list[Json]:
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 def _text(value: Any) -> str:

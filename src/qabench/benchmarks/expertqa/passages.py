@@ -31,7 +31,8 @@ from qabench.retrieval.web.provider import load_provider
 from qabench.retrieval.web.web import Web
 
 BM25, DENSE, API = "bm25", "dense", "api"
-CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
+# In characters, as the authors split pages of the web.
+CHUNK_SIZE, OVERLAP = 1000, 200
 PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"
 SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
@@ -90,14 +91,19 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
 
 @cache
 def engine_passages(retriever: str, named_by_user: bool) -> Passages:
-    """Return the documents of a search engine's index as passages. They are not split.
+    """Return the documents of a search engine's index as passages, which are not split.
 
-    Cached by arguments. See ``qabench.retrieval.engines.open_engine``.
+    Args:
+        retriever: the engine and its index, as ``qabench.retrieval.engines.open_engine`` takes
+            them.
+        named_by_user: whether the user named the engine in this call, not a log.
     """
     engine = open_engine(retriever, named_by_user=named_by_user)
-    return Passages(
-        engine.name, engine.ranker, len(engine), lambda query, k: engine.search(query, k).documents
-    )
+
+    def search(query: str, k: int) -> Sequence[Document]:
+        return engine.search(query, k).documents
+
+    return Passages(engine.name, engine.ranker, len(engine), search)
 
 
 @cache
@@ -106,12 +112,10 @@ def load_passages(
 ) -> Passages:
     """Load a corpus with its index.
 
-    Cached by arguments.
-
     ``corpus`` is a file (.jsonl, .json, .csv, .tsv, .parquet) with the column "text" and optionally
     "id", and "url" or "title". Rows without text are skipped. Texts longer than ``CHUNK_SIZE``
-    are split into passages (see ``split_page``), unless they are to be ``whole``. See ``encoder_of``
-    for the ranker. Vectors are kept in qabench's cache.
+    are split into passages (see ``split_page``), unless they are to be ``whole``. See
+    ``encoder_of`` for the ranker. Vectors are kept in qabench's cache.
     """
     model = encoder_of(ranker, encoder)
     documents: list[Document] = []
@@ -119,30 +123,28 @@ def load_passages(
         if whole or len(document.text) <= CHUNK_SIZE:
             documents.append(document)
             continue
-        parts = split_page(document.text)
-        documents += [
-            replace(document, id=f"{document.id}#{n}" if len(parts) > 1 else document.id, text=part)
-            for n, part in enumerate(parts)
-        ]
+        passages = split_page(document.text)
+        if len(passages) == 1:
+            documents.append(replace(document, text=passages[0]))
+            continue
+        for n, text in enumerate(passages):
+            documents.append(replace(document, id=f"{document.id}#{n}", text=text))
     texts = [document.text for document in documents]
     index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
 
     def search(query: str, k: int) -> list[Document]:
-        ranked = [documents[position] for position in index.search(query, k).positions]
-        if not isinstance(index, BM25Index):
-            return ranked
-        # BM25 fills the k with passages that share no word with the query. Lucene, which the authors
-        # used, does not return them.
-        query_words = set(index.tokenizer(query))
-        return [
-            document for document in ranked if not query_words.isdisjoint(index.tokenizer(document.text))
-        ]
+        # BM25 would fill the k with passages that share no word with the query. Lucene, which the
+        # authors used, does not return them.
+        options: dict[str, Any] = {}
+        if isinstance(index, BM25Index):
+            options["matching_only"] = True
+        hits = index.search(query, k, **options)
+        return [documents[position] for position in hits.positions]
 
     with Path(corpus).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-    return Passages(
-        f"{Path(corpus).name}@{digest}", model.name if model else BM25, len(documents), search
-    )
+    ranked_by = model.name if model else BM25
+    return Passages(f"{Path(corpus).name}@{digest}", ranked_by, len(documents), search)
 
 
 @dataclass(frozen=True)
@@ -153,22 +155,28 @@ class WebPassages:
     encoder: Encoder | None
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages of the pages that a query finds, with the outcome of each page.
+        """Return the k best passages of the pages that a query finds, and how each page was read.
 
-        Raises SearchFailed if the search engine fails.
+        Raises:
+            SearchFailed: the search engine failed.
         """
         results = self.web.search(query)
         urls, skipped = official_urls(results)
+        # Skipped results are in the log, too, so that all results are accounted for.
         pages = [*skipped, *map(_checked, self.web.read(urls))]
-        passages = [
-            Document(f"{page.url}#{n}", text, page.url)
-            for page in pages
-            if page.outcome == READ
-            for n, text in enumerate(split_page(page.text))
-        ]
-        counts = {"results": len(results), "passages": len(passages)}
-        log = {"query": query, **counts, "pages": list(map(_shown, pages))}
-        return SearchResult([passages[i] for i in self._best(passages, ranked_by, k)], (log,))
+        passages = []
+        for page in pages:
+            if page.outcome == READ:
+                for n, text in enumerate(split_page(page.text)):
+                    passages.append(Document(f"{page.url}#{n}", text, page.url))
+        log = {
+            "query": query,
+            "results": len(results),
+            "passages": len(passages),
+            "pages": [_shown(page) for page in pages],
+        }
+        best = [passages[position] for position in self._best(passages, ranked_by, k)]
+        return SearchResult(best, (log,))
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
@@ -177,15 +185,23 @@ class WebPassages:
             "results": self.web.provider.pages.results,
             "pages": self.web.extractor,
             "chunks": f"{CHUNK_SIZE}/{OVERLAP}",
-            "page_ranker": self.encoder.name if self.encoder else "bm25",
+            "page_ranker": self._ranker,
         }
 
+    @property
+    def _ranker(self) -> str:
+        """Return the name of what ranks passages, for signatures and the cache."""
+        if self.encoder is None:
+            return BM25
+        return self.encoder.name
+
     def _best(self, passages: Sequence[Document], ranked_by: str, k: int) -> list[int]:
-        """Return positions of the best passages, cached on disk so that a resumed run encodes nothing twice."""
+        """Return positions of the best passages, perhaps as a resumed run has cached them."""
         texts = [passage.text for passage in passages]
         digest = hashlib.sha256(json.dumps([ranked_by, texts]).encode()).hexdigest()
-        key = f"{self.encoder.name if self.encoder else BM25} {k} {digest}"
+        key = f"{self._ranker} {k} {digest}"
 
+        # With an encoder behind an API, ranking the same texts again would be paid again.
         def ranking() -> Json:
             index = DenseIndex(texts, self.encoder) if self.encoder else BM25Index(texts)
             return {"positions": index.search(ranked_by, k).positions}
@@ -200,10 +216,8 @@ class WebPassages:
 def load_web(search: str, ranker: str, encoder: str | None = None) -> WebPassages:
     """Return the web as a source of passages.
 
-    Cached by arguments.
-
-    ``search`` is a preset or a TOML file. See ``qabench.retrieval.web.provider.load_provider``.
-    See also ``encoder_of``.
+    ``search`` is a preset or a TOML file (see ``qabench.retrieval.web.provider.load_provider``).
+    See ``encoder_of`` for the other arguments.
     """
     return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder))
 
@@ -213,9 +227,10 @@ Evidence = Passages | WebPassages
 
 
 def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
-    """Return the URLs to fetch, sorted and without anchors, and the results that the authors skip.
+    """Return the URLs to fetch, sorted and without anchors, and the results that are skipped.
 
-    They skip PDF files and Google's own pages, except for what Google Scholar links to.
+    As the authors do, PDF files and Google's own pages are skipped, except for what Google Scholar
+    links to.
     """
     urls: set[str] = set()
     skipped: dict[str, WebPage] = {}
@@ -234,13 +249,12 @@ def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
 
 
 def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
-    """Split a text at spaces into passages of at most ``size`` characters, exactly as the authors' splitter.
+    """Split a text at spaces into passages of at most ``size`` characters.
 
     Words are joined until the next one would exceed the size. A passage begins with the last words
     of the previous one, at most ``overlap`` characters of them. Longer words, and newlines, are
-    never split.
-
-    Source: ``CharacterTextSplitter(separator=" ")`` of langchain.
+    never split. The result equals that of the authors' splitter,
+    ``CharacterTextSplitter(separator=" ")`` of langchain.
     """
     passages: list[str] = []
     words: deque[str] = deque()
@@ -248,6 +262,8 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
     for word in filter(None, text.split(" ")):
         if words and length + 1 + len(word) > size:
             passages.append(" ".join(words))
+            # Drop words of the previous passage until the rest is a short overlap, and the next word
+            # fits.
             while length > overlap or (words and length + 1 + len(word) > size):
                 length -= len(words.popleft()) + bool(words)
         length += len(word) + bool(words)
@@ -257,14 +273,17 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
 
 
 def _checked(page: WebPage) -> WebPage:
-    """Return the page, without its text if a server refused it in words.
-
-    The authors look for the same words.
-    """
-    refused = "Access" in page.text and "Denied" in page.text
-    return replace(page, outcome=DENIED, text="") if refused else page
+    """Return the page, without its text if it only says that access is denied."""
+    # The words that the authors look for.
+    if "Access" in page.text and "Denied" in page.text:
+        return replace(page, outcome=DENIED, text="")
+    return page
 
 
 def _shown(page: WebPage) -> Json:
-    shown = {"url": page.url, "outcome": page.outcome, "detail": page.detail}
-    return shown | {"characters": len(page.text)}
+    return {
+        "url": page.url,
+        "outcome": page.outcome,
+        "detail": page.detail,
+        "characters": len(page.text),
+    }

@@ -16,8 +16,14 @@ from functools import cache
 from typing import Any
 
 from qabench.errors import MissingExtra
-from qabench.loading_scripts import open_path
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, OFFICIAL, Prompt, PromptSource, check_fields
+from qabench.loading_scripts import dataset_table
+from qabench.prompts.authors import PromptSource
+from qabench.prompts.prompt import (
+    DATA_NOT_INSTRUCTIONS,
+    OFFICIAL,
+    Prompt,
+    check_fields,
+)
 
 CLOSED = "prompts/qa_prompt.txt"
 READ_WEB = "modeling/response_collection/retrieve_and_read.py"
@@ -26,7 +32,8 @@ ATOMIC = "modeling/fact_score/break_down_to_atomic_claims.py"
 DEMONSTRATIONS = "modeling/fact_score/demos/demons.json"
 VERDICT = "modeling/fact_score/factscore.py"
 FINE_TUNING = "modeling/lfqa/run_sft_qa.py"
-TOP_DEMONSTRATIONS = 7  # the first ones. The one that is most similar to the sentence is added
+# The authors show the first demonstrations, and the one that is most similar to the sentence.
+FIRST_DEMONSTRATIONS = 7
 
 OWN_CLOSED = Prompt(
     "qabench",
@@ -54,6 +61,7 @@ Question: {{question}}""",
 )
 
 MARK = re.compile(r"\[(\d{1,4})\]")
+# Where the list of sources begins: at a line with the mark [1], perhaps in a bulleted list.
 _LIST = re.compile(r"\n[ \t]*(?=(?:[-*•][ \t]*)?\[1\])")
 _HEADING = re.compile(
     r"[\W_]*(?:references?|sources?|citations?|works cited|bibliography)[\W_]*", re.IGNORECASE
@@ -63,11 +71,8 @@ _ENTRY = re.compile(r"\n[-*• \t]*(?=\[\d{1,4}\])")
 
 @cache
 def closed_prompt() -> Prompt:
-    """Return the authors' prompt of the system gpt4.
-
-    Its fields are field and question.
-    """
-    text = open_path("expertqa", CLOSED).read_text(encoding="utf-8")
+    """Return the authors' prompt of the system gpt4. Its fields are field and question."""
+    text = dataset_table("expertqa").open_path(CLOSED).read_text(encoding="utf-8")
     return _checked(
         text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question"
     )
@@ -75,11 +80,10 @@ def closed_prompt() -> Prompt:
 
 @cache
 def web_prompt() -> Prompt:
-    """Return the authors' prompt for passages from the web.
-
-    Its fields are context, field and question.
-    """
-    template = _source(READ_WEB).assigned("prompt_template").replace("{question}", web_question().user)
+    """Return the authors' prompt for web passages, with fields for context, field and question."""
+    template = _source(READ_WEB).assigned("prompt_template")
+    # In the script, this field is the question with the expert's field around it.
+    template = template.replace("{question}", web_question().user)
     return _checked(template, "context", "field", "question")
 
 
@@ -87,31 +91,39 @@ def web_prompt() -> Prompt:
 def web_question() -> Prompt:
     """Return the question with the expert's field, by which the authors rank passages from the web."""
     fields = {"example.metadata.field": "field", "query_text": "question"}
-    return _checked(_source(READ_WEB).assigned("gpt_query_text", fields=fields), "field", "question")
+    template = _source(READ_WEB).assigned("gpt_query_text", fields=fields)
+    return _checked(template, "field", "question")
 
 
 @cache
 def corpus_prompt() -> Prompt:
-    """Return the authors' prompt for passages from a corpus, with its indented lines.
-
-    Fields: context, question.
-    """
+    """Return the authors' prompt for corpus passages, with fields for context and question."""
     return _checked(_source(READ_CORPUS).assigned("prompt_template"), "context", "question")
 
 
 def context(passages: Sequence[str], *, web: bool) -> str:
     """Return passages as they are inserted into ``web_prompt`` or ``corpus_prompt``."""
-    return "Context: \n" + ("\n\n" if web else "\n").join(numbered(passages))
+    separator = "\n\n" if web else "\n"
+    return "Context: \n" + separator.join(numbered(passages))
 
 
 def numbered(passages: Sequence[str]) -> list[str]:
     """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
-    return [f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)]
+    lines = []
+    for number, text in enumerate(passages, start=1):
+        lines.append(f"Passage ID {number}: " + text.replace("\n", ""))
+    return lines
 
 
 @dataclass(frozen=True)
 class AtomicPrompt:
-    """The authors' prompt that splits a sentence into atomic facts: {sentence}, {fact}, and sentence -> its facts."""
+    """The authors' prompt that splits a sentence into atomic facts.
+
+    Attributes:
+        instruction: asks for the facts of a {sentence}.
+        fact: a line with a {fact} of a demonstration.
+        demonstrations: the facts of each sentence that is shown.
+    """
 
     instruction: Prompt
     fact: Prompt
@@ -120,9 +132,15 @@ class AtomicPrompt:
     @property
     def label(self) -> str:
         """Return the name and a digest of all parts, for signatures."""
-        return Prompt(
-            OFFICIAL, json.dumps([self.instruction.user, self.fact.user, self.demonstrations])
-        ).label
+        parts = [self.instruction.user, self.fact.user, self.demonstrations]
+        return Prompt(OFFICIAL, json.dumps(parts)).label
+
+    def demonstration(self, sentence: str) -> str:
+        """Return a sentence with its facts, as the prompt shows them."""
+        text = self.instruction.filled(sentence=sentence)
+        for fact in self.demonstrations[sentence]:
+            text += self.fact.filled(fact=fact)
+        return text
 
 
 @cache
@@ -130,34 +148,39 @@ def atomic_parts() -> AtomicPrompt:
     """Return the parts of the authors' prompt for atomic facts."""
     source = _source(ATOMIC)
     within = "AtomicFactGenerator.get_init_atomic_facts_from_sentence"
-    # prompt = prompt + "...{}\n".format(...): the last such assignment is the instruction, the
-    # second is a fact.
+    # The script writes prompt = prompt + "...{}\n".format(...): the last such assignment is the
+    # instruction, the second a fact.
     instruction = source.assigned("prompt", within, fields={"prompt": "before"}, nth=-1)
     fact = source.assigned("prompt", within, fields={"prompt": "before"}, nth=2)
-    demonstrations = json.loads(open_path("expertqa", DEMONSTRATIONS).read_text(encoding="utf-8"))
+    demonstrations = json.loads(
+        dataset_table("expertqa").open_path(DEMONSTRATIONS).read_text(encoding="utf-8")
+    )
     sentence = _checked(instruction.removeprefix("{before}"), "sentence")
     return AtomicPrompt(sentence, _checked(fact.removeprefix("{before}"), "fact"), demonstrations)
 
 
 def atomic_prompt(sentence: str) -> str:
-    """Return the authors' prompt for a sentence's atomic facts: 7 demonstrations, the most similar one, the sentence.
+    """Return the authors' prompt for a sentence's atomic facts.
 
-    Raises MissingExtra without the package rank-bm25, and SourceError without the authors' files.
+    It has 7 demonstrations, the one whose sentence is the most similar, and the sentence. Raises
+    MissingExtra without the package rank-bm25, and SourceError without the authors' files.
     """
     parts = atomic_parts()
     sentences = list(parts.demonstrations)
     nearest = _ranking().get_top_n(sentence.split(" "), sentences, 1)
-    demonstrations = [
-        parts.instruction.filled(sentence=text)
-        + "".join(parts.fact.filled(fact=fact) for fact in parts.demonstrations[text])
-        for text in [*sentences[:TOP_DEMONSTRATIONS], *nearest]
-    ]
-    return "\n".join([*demonstrations, parts.instruction.filled(sentence=sentence)]).strip()
+    shown = [*sentences[:FIRST_DEMONSTRATIONS], *nearest]
+    blocks = [parts.demonstration(text) for text in shown]
+    blocks.append(parts.instruction.filled(sentence=sentence))
+    return "\n".join(blocks).strip()
 
 
 @cache
 def verdict_parts() -> tuple[Prompt, Prompt]:
-    """Return the authors' prompt for a verdict: the definition (field: field), and the whole (definition, claim)."""
+    """Return the definition in the authors' prompt for a verdict, and the prompt around it.
+
+    The definition has {field}, the prompt {definition} and {claim}. They are two, because evidence
+    and a full stop are added to the definition before it is filled in.
+    """
     source = _source(VERDICT)
     definition = source.assigned("definition", "get_score", fields={"topic": "field"})
     names = {"definition.strip()": "definition", "atomic_claim.strip()": "claim"}
@@ -171,12 +194,10 @@ def verdict_label() -> str:
 
 
 def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
-    """Return the authors' prompt for the verdict on an atomic claim.
-
-    Empty evidence leaves a full stop, as upstream.
-    """
+    """Return the authors' prompt for the verdict on an atomic claim."""
     definition, whole = verdict_parts()
     text = definition.filled(field=field) + evidence.strip()
+    # As upstream, which leaves a lone full stop if there is no evidence.
     if text[-1] not in string.punctuation:
         text += "."
     return whole.filled(definition=text.strip(), claim=atomic_claim.strip()).strip()
@@ -186,31 +207,32 @@ def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
 def fine_tuning_prompt() -> Prompt:
     """Return the prompt with which the authors fine-tuned Llama 2 and Vicuna, with special tokens.
 
-    Field: question.
-
-    The authors' file defines two more prompts (Alpaca's and Vicuna's) that its code does not use.
+    Its field is question. The authors' file defines two more prompts (Alpaca's and Vicuna's) that
+    its code does not use.
     """
-    return _checked(
-        _source(FINE_TUNING).assigned("llama2_prompt").replace("[QUESTION]", "{question}"), "question"
-    )
+    template = _source(FINE_TUNING).assigned("llama2_prompt")
+    return _checked(template.replace("[QUESTION]", "{question}"), "question")
 
 
 def official_list(reply: str) -> list[str]:
-    """Return the entries of a reply as upstream reads them: after each "- ".
-
-    The last entry ends with a full stop.
-    """
-    entries = [entry.strip() for entry in reply.split("- ")[1:] if entry.strip()]
+    """Return the entries of a reply as upstream reads them: what follows each "- "."""
+    entries = []
+    # Upstream does not look for line breaks, so a "- " within a sentence begins an entry, too.
+    for part in reply.split("- ")[1:]:
+        entry = part.strip()
+        if entry:
+            entries.append(entry)
+    # Upstream completes the last entry, which a limit of tokens may have cut off.
     if entries and not entries[-1].endswith("."):
         entries[-1] += "."
     return entries
 
 
 def split_answer(reply: str) -> tuple[str, list[str]]:
-    """Split a reply into the answer and its sources, which start at the first later line that begins with "[1]".
+    """Split a reply into the answer and its sources.
 
-    A heading such as "References:" before the list belongs to neither. An entry ends where the next
-    entry begins.
+    The sources start at the first line after the answer that begins with "[1]". A heading such as
+    "References:" before the list belongs to neither. An entry ends where the next entry begins.
     """
     answer, *lists = _LIST.split(reply.strip(), maxsplit=1)
     if not lists:
@@ -219,13 +241,16 @@ def split_answer(reply: str) -> tuple[str, list[str]]:
     before, _, last_line = answer.rpartition("\n")
     if before and _HEADING.fullmatch(last_line):
         answer = before.rstrip()
-    entries = _ENTRY.split("\n" + lists[0])[1:]
-    lines = ([line.strip() for line in entry.splitlines()] for entry in entries)
-    return answer, ["\n".join(filter(None, own)) for own in lines]
+    sources = []
+    for entry in _ENTRY.split("\n" + lists[0])[1:]:
+        # A blank line would begin a new paragraph, and paragraphs of evidence are read apart.
+        lines = filter(None, map(str.strip, entry.splitlines()))
+        sources.append("\n".join(lines))
+    return answer, sources
 
 
 def _source(file: str) -> PromptSource:
-    return PromptSource(open_path("expertqa", file))
+    return PromptSource(dataset_table("expertqa").open_path(file))
 
 
 def _checked(template: str, *fields: str) -> Prompt:

@@ -1,4 +1,4 @@
-"""ExpertQA's questions with their reference answers and annotated answers, as scores, runs and commands read them."""
+"""ExpertQA's questions with their reference answers and annotated answers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.data.rows import Json, Row, SourceRow, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.evaluation.scoring import Question, Questions
-from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
-from qabench.loading_scripts.expertqa.parse import parse_answers, parse_lfqa, parse_question, parser_of
+from qabench.loading_scripts import custom_digest, dataset_table
+from qabench.loading_scripts.expertqa.parse import (
+    parse_answers,
+    parse_lfqa,
+    parse_question,
+    parser_of,
+)
 
 
 def annotated_claims(row: Row) -> list[Row]:
     """Return the claims of the annotated answers of a row."""
-    return [claim for answer in row.get("answers", ()) for claim in answer["claims"] or ()]
+    claims: list[Row] = []
+    for answer in row.get("answers", ()):
+        claims += answer["claims"] or ()
+    return claims
 
 
 def is_judged(claims: Sequence[Row]) -> bool:
@@ -29,11 +37,12 @@ def load_questions(
 ) -> Questions:
     """Return the questions of a config (None: the default one), or of a custom file.
 
-    A row of the dataset is returned with two more columns: field (the expert's field, in the lfqa
-    configs from the same question in the config questions, or None), and reference (the reference
-    answer, or None). An id is ``example_id`` in the lfqa
-    configs, whose splits have the same ids, and elsewhere the first 12 hex digits of the SHA-256 of
-    the question's text, which is ``question_id`` in the lfqa configs.
+    A row of the dataset gets two more columns. ``field`` is the expert's field, or None. The lfqa
+    configs do not have it, so it comes from the same question in the config questions.
+    ``reference`` is the reference answer, or None.
+
+    An id is the first 12 hex digits of the SHA-256 of the question's text. Only in the lfqa
+    configs, it is ``example_id``, which their splits share, and these digits are ``question_id``.
 
     A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in
     the format of one of the authors' files, used instead of the config's questions.
@@ -44,14 +53,15 @@ def load_questions(
             raise InputError(f"the file {file} has no questions")
         return Questions(config or "custom", digest, questions, "custom")
     table = dataset_table("expertqa").config(config)
-    name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
+    default_split = "test" if "test" in table.splits else next(iter(table.splits))
+    name = split or default_split
     if name not in table.splits:
         raise InputError(
             f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}"
         )
     (path,) = table.splits[name]
-    questions = _questions(open_path("expertqa", path), table.name)
-    return Questions(table.name, file_digest("expertqa", path), questions, name)
+    questions = _questions(dataset_table("expertqa").open_path(path), table.name)
+    return Questions(table.name, dataset_table("expertqa").file_digest(path), questions, name)
 
 
 def _questions(path: Path, config: str | None) -> list[Question]:
@@ -59,26 +69,29 @@ def _questions(path: Path, config: str | None) -> list[Question]:
 
 
 def _question(row: Json) -> Question:
-    reference, groups = _reference(row), {}
+    reference = reference_of(row)
+    row["field"] = None
+    row["reference"] = reference
+    groups = {}
     # The lfqa configs have no metadata: it is that of the same question in the config questions.
     metadata = row.get("metadata") or _metadata().get(row["question"])
     if metadata:
+        row["field"] = metadata["field"]
         groups = {"field": [metadata["field"]], "question type": metadata["question_type"]}
     if answers := row.get("answers"):
         groups["system"] = [answer["system"] for answer in answers]
-    row |= {"field": metadata["field"] if metadata else None, "reference": reference}
-    return Question(row["id"], row["question"], reference or "", groups, row, row.get("question_id"))
+    return Question(
+        row["id"], row["question"], reference or "", groups, row, row.get("question_id")
+    )
 
 
 @cache
 def _metadata() -> dict[str, Json]:
-    """Return question -> metadata in the config questions.
-
-    Empty if its file is not available.
-    """
+    """Return the metadata of each question of the config questions, or {} without its file."""
     ((path,),) = dataset_table("expertqa").config("questions").splits.values()
     try:
-        rows = map(parse_question, read_json_lines(open_path("expertqa", path)))
+        source_rows = read_json_lines(dataset_table("expertqa").open_path(path))
+        rows = map(parse_question, source_rows)
         return {row["question"]: row["metadata"] for row in rows}
     except SourceUnavailable:
         return {}
@@ -87,13 +100,24 @@ def _metadata() -> dict[str, Json]:
 def _parsed(row: SourceRow, config: str | None) -> Json:
     if config is not None:
         return parser_of(config)(row)
-    if "example_id" in row.fields:  # a custom file
+    # A custom file has the format of one of the authors' files.
+    if "example_id" in row.fields:
         return parse_lfqa(row)
-    return parse_answers(row) if row.fields.get("answers") else parse_question(row)
+    if row.fields.get("answers"):
+        return parse_answers(row)
+    return parse_question(row)
 
 
-def _reference(row: Row) -> str | None:
+def reference_of(row: Row) -> str | None:
+    """Return the reference answer of a question, or of a row of the dataset, or None."""
+    if "reference" in row:
+        reference: str | None = row["reference"]
+        return reference
     if "answer" in row:
         return str(row["answer"])
-    revised = (answer["revised_answer_string"] for answer in row.get("answers", ()))
-    return next((MARK.sub("", text).replace("\n", " ") for text in revised if text), None)
+    for answer in row.get("answers", ()):
+        revised = answer["revised_answer_string"]
+        if revised:
+            # As in the authors' lfqa files.
+            return MARK.sub("", revised).replace("\n", " ")
+    return None

@@ -9,41 +9,43 @@ experts. For the latter, there are no experts' labels, so all claims with eviden
 
 Columns of ``Outcome.scores``, from which the scores are computed:
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
-- claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the label Y.
+- claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the
+  label Y.
 - autoais_macro: claims_supported / claims_counted. Absent if no claim counts.
 - the same three with the suffix _without_abstentions: absent for an answer that abstains.
-- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for fact_score_agreement.
-- fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
-  The same for fact_score_readable.
-- citation_recall, citation_precision, responds, facts_per_answer: see ``qabench.benchmarks.expertqa.citations``.
+- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for
+  fact_score_agreement.
+- fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of
+  claims that have one. The same for fact_score_readable.
+- citation_recall, citation_precision, responds, facts_per_answer: see
+  ``qabench.benchmarks.expertqa.citations``.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from qabench.benchmarks.expertqa.agreement import (
     Answer,
     Claim,
-    JudgedClaim,
     abstains,
-    agreement_counts,
+    agreement_columns,
     judged_labels,
     score_answer,
 )
 from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, citation_columns, fact_columns
-from qabench.benchmarks.expertqa.claims import read_claims, sentence_splitter, split_claims
+from qabench.benchmarks.expertqa.claim_files import read_claims, without_unreadable_labels
+from qabench.benchmarks.expertqa.claims import sentence_splitter, split_claims
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
-from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
+from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, question_scores
 from qabench.benchmarks.expertqa.own import OWN
 from qabench.benchmarks.expertqa.prompts import split_answer
-from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
-from qabench.data.predictions import some
+from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged, reference_of
 from qabench.data.rows import Json, Row
-from qabench.errors import InputError
+from qabench.errors import InputError, some
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
@@ -54,9 +56,13 @@ AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agree
 NO_CLAIM: Json = {"evidence": None, "label": None, "fact_score": None, "fact_score_readable": None}
 # Without experts' judgments, all claims with evidence count.
 UNJUDGED = {"support": "Complete", "worthiness": "Yes"}
-# Of a claim of one's own: a judge has labeled it, perhaps by evidence that the file does not have.
-UNSTATED = ["unstated"]
+# Only claims with evidence count. A user's own claim without any counts too, because its label may
+# come from evidence that the file does not have.
+UNSTATED_EVIDENCE = ["unstated"]
 OWN_NOTE = "config own: no expert has judged these claims, so all of them count, and the scores are not official"
+# A field of the lines that `qabench judge` writes. Only there, a claim without a verdict can be one
+# about which the judge gave no reply.
+RECORDED_BY, JUDGE = "recorded_by", "qabench judge"
 SIGNED_AS = {ROUGE: "lfqa", FACT_SCORE_AGREEMENT: "factscore_agreement"}
 _ANNOTATED = (
     "predictions need the annotated claims of the config, in their order, with label or fact_score"
@@ -74,7 +80,10 @@ NEEDS = {
 
 @dataclass
 class ReadItem:
-    """An item, its prediction as far as it could be read, and the columns computed so far."""
+    """An item, its prediction as far as it could be read, and the columns computed so far.
+
+    ``problem`` is why the prediction cannot be used, ``remark`` what is wrong with a part of it.
+    """
 
     row: Row
     fields: Mapping[str, Any]
@@ -82,43 +91,70 @@ class ReadItem:
     claims: list[Json] | None = None
     annotated: bool = False
     problem: str | None = None
+    remark: str | None = None
     scores: dict[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """Return the text that decides whether an answer abstains: the answer, or its claims without an answer."""
-        return self.answer or " ".join(claim["claim"] for claim in self.claims or ())
+        """Return the text that decides whether an answer abstains: the answer, or its claims."""
+        if self.answer:
+            return self.answer
+        return " ".join(claim["claim"] for claim in self.claims or ())
 
     def outcome(self) -> Outcome:
         """Return the result for the item."""
         answer = self.answer
+        # A file of claims may have no answers. The claims then come from the annotated answer, or are
+        # themselves what is shown.
         if answer is None and self.annotated and self.row.get("answers"):
             answer = self.row["answers"][0]["answer_string"]
         elif answer is None and self.claims is not None:
             answer = self.text
-        claims = [
-            {"text": claim["claim"], "evidence": claim["evidence"] or [], "label": claim["label"]}
-            for claim in self.claims or ()
-        ]
-        nothing = "the prediction has neither an answer nor claims" if answer is None else None
+        problem = self.problem or self.remark
+        if answer is None:
+            status = MISSING
+            problem = problem or "the prediction has neither an answer nor claims"
+        elif answer.strip():
+            status = ANSWERED
+        else:
+            status = EMPTY
+            problem = problem or "the answer is empty"
+        claims = [self._shown(claim) for claim in self.claims or ()]
         return Outcome(
             scores=self.scores,
             detail={"claims": claims, "passages": []},
-            problem=self.problem or nothing,
-            status=MISSING if answer is None else ANSWERED if answer.strip() else EMPTY,
+            problem=problem,
+            status=status,
             answer=answer,
             texts=(),
             usable=self.problem is None,
         )
+
+    def _shown(self, claim: Json) -> Json:
+        """Return a claim as reports and comparisons of judges read it."""
+        evidence = claim["evidence"] or []
+        shown = {"text": claim["claim"], "evidence": evidence, "label": claim["label"]}
+        if claim["fact_score"] is not None:
+            shown["fact_score"] = claim["fact_score"]
+        # Where judges are compared with people, a failed call has no verdict, and verdicts of
+        # replies that state none are counted.
+        has_verdict = claim["label"] is not None or claim["fact_score"] is not None
+        is_record = self.fields.get(RECORDED_BY) == JUDGE
+        if claim.get("call_failed") and is_record and not has_verdict:
+            shown["call_failed"] = True
+        if claim.get("decisions") and claim["fact_score_readable"] is None:
+            shown["fact_score_is_readable"] = False
+        if claim.get("label_is_readable") is False:
+            shown["label_is_readable"] = False
+        return shown
 
 
 @dataclass
 class ExpertqaScorer(Scorer):
     """Scores answers and claims.
 
-    See the module for predictions and columns.
-
-    A prediction with a field of another type is not usable, and counts as missing.
+    See the module for predictions and columns. A prediction with a field of another type is not
+    usable, and counts as missing.
 
     Attributes:
         groups: the groups of scores that are computed if the predictions and the config allow it.
@@ -138,23 +174,26 @@ class ExpertqaScorer(Scorer):
         """Return the columns of each item. ``progress`` is not used."""
         read = self._read(items)
         groups = self._computable(read)
+        # Each group adds its columns to the items. Its notes for the user come after all scores.
         if AUTOAIS in groups:
             _score_autoais(read, self.unlabeled)
         if AUTOAIS_AGREEMENT in groups:
             for item, answer in _answers(read, "label"):
-                _count(item, AUTOAIS_AGREEMENT, judged_labels(answer, self.unlabeled))
+                claims = judged_labels(answer, self.unlabeled)
+                item.scores |= agreement_columns(AUTOAIS_AGREEMENT, claims)
         if FACT_SCORE_AGREEMENT in groups:
             for item, answer in _answers(read, "fact_score"):
-                _count(item, FACT_SCORE_AGREEMENT, judged_scores(answer))
+                claims = judged_scores(answer)
+                item.scores |= agreement_columns(FACT_SCORE_AGREEMENT, claims)
+        wordless: list[str] = []
         if ROUGE in groups:
-            _score_rouge(read)
+            wordless = _score_rouge(read)
         if FACT_SCORE in groups:
             _score_facts(read)
-        self.problems = _unlabeled(read, self.unlabeled)
-        if ROUGE in groups:
-            self.problems += _wordless(read)
+        self.problems = [*_unlabeled(read, self.unlabeled), *wordless]
         if any(OWN in item.row for item in read):
             self.notes = [OWN_NOTE]
+        # Only now it is known whether all answers have a precision.
         self.problems += _without_partial_precision(read)
         return [item.outcome() for item in read]
 
@@ -162,11 +201,14 @@ class ExpertqaScorer(Scorer):
         """Return the signatures of the groups that can be computed."""
         read = self._read(items)
         fields = _ordered(about)
+        # The claims of a run have no labels yet: `qabench expertqa attribute` labels exported ones.
         labels = "none" if self.in_run else _authors_of(read, "labels_by")
         facts = _authors_of(read, "fact_scores_by")
-        counted = "annotated" if any(item.annotated for item in read) else "all with evidence"
+        counted = "all with evidence"
         if any(OWN in item.row for item in read):
             counted = "all"
+        elif any(item.annotated for item in read):
+            counted = "annotated"
         fields_of_group: dict[str, dict[str, object]] = {
             AUTOAIS: {"unlabeled": self.unlabeled, "counted": counted, "labels": labels},
             AUTOAIS_AGREEMENT: {"unlabeled": self.unlabeled, "labels": labels},
@@ -179,12 +221,11 @@ class ExpertqaScorer(Scorer):
                 "bootstrap_seed": 0,
             },
         }
-        return {
-            group: signature(
-                f"expertqa_{SIGNED_AS.get(group, group)}", **fields, **fields_of_group[group]
-            )
-            for group in self._computable(read)
-        }
+        signatures = {}
+        for group in self._computable(read):
+            name = f"expertqa_{SIGNED_AS.get(group, group)}"
+            signatures[group] = signature(name, **fields, **fields_of_group[group])
+        return signatures
 
     def _read(self, items: Sequence[Item]) -> list[ReadItem]:
         read = [_read_item(item, self.in_run) for item in items]
@@ -193,38 +234,61 @@ class ExpertqaScorer(Scorer):
 
     def _computable(self, read: Sequence[ReadItem]) -> list[str]:
         """Return the groups of scores that the predictions and the config allow."""
-        claims = [claim for item in read for claim in item.claims or ()]
+        claims = _claims(read)
         annotated = any(item.annotated for item in read)
         labeled = any(claim["label"] for claim in claims)
         fact_scored = any(claim["fact_score"] is not None for claim in claims)
         answered = self.in_run or any(item.answer is not None for item in read)
+        referenced = any(reference_of(item.row) is not None for item in read)
+        # Without labels, AutoAIS still has the number of a model's claims with evidence. The
+        # annotated claims have that number in the dataset, so it says nothing about a prediction.
+        autoais = labeled
+        if not annotated:
+            autoais = self.in_run or bool(claims)
         computable = {
-            AUTOAIS: labeled if annotated else self.in_run or bool(claims),
+            AUTOAIS: autoais,
             AUTOAIS_AGREEMENT: annotated and labeled,
             FACT_SCORE_AGREEMENT: annotated and fact_scored,
-            ROUGE: answered and any(item.row["reference"] is not None for item in read),
+            ROUGE: answered and referenced,
             FACT_SCORE: fact_scored,
         }
         return [group for group in computable if computable[group] and group in self.groups]
 
 
+def _claims(items: Iterable[ReadItem]) -> list[Json]:
+    claims: list[Json] = []
+    for item in items:
+        claims += item.claims or ()
+    return claims
+
+
 def _ordered(about: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields of signatures in the order of earlier runs: the model before the generation options."""
-    fields = {name: value for name, value in about.items() if name != "benchmark"}
+    """Return the fields of signatures with the model before the generation options."""
+    fields = dict(about)
+    fields.pop("benchmark", None)
     if "model" not in fields:
         return fields
+    model = fields.pop("model")
     fields.setdefault("sentences", sentence_splitter()[0])
-    names = [name for name in fields if name != "model"]
-    names.insert(names.index("sentences") + 1, "model")
-    return {name: fields[name] for name in names}
+    # Earlier runs were signed with the model after the splitter of sentences. In another order, equal
+    # runs would have different signatures.
+    ordered = {}
+    for name, value in fields.items():
+        ordered[name] = value
+        if name == "sentences":
+            ordered["model"] = model
+    return ordered
 
 
 def _read_item(item: Item, in_run: bool) -> ReadItem:
     if item.fields is None:
         return ReadItem(item.row, {})
     answer, claims = item.fields.get("answer"), item.fields.get("claims")
-    problem = None
+    # A label that cannot be read is a remark. Claims that cannot be read make the prediction
+    # unusable.
+    problem = remark = None
     if claims is not None:
+        claims, remark = without_unreadable_labels(claims)
         try:
             claims = read_claims(claims)
         except InputError as error:
@@ -233,11 +297,15 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
         problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"
     if problem:
         return ReadItem(item.row, item.fields, problem=problem)
+    # An agent returns text, and AutoAIS needs claims with evidence.
     if in_run and answer is not None and claims is None:
         split = split_claims(*split_answer(answer))
         answer, claims = split.answer, split.claims
-    read = claims and [NO_CLAIM | claim for claim in claims]
-    return ReadItem(item.row, item.fields, answer, read)
+    # No claims (None) and an empty list of claims are different predictions, and stay so.
+    complete_claims = claims
+    if claims:
+        complete_claims = [NO_CLAIM | claim for claim in claims]
+    return ReadItem(item.row, item.fields, answer, complete_claims, remark=remark)
 
 
 def _match_annotated(items: Sequence[ReadItem]) -> None:
@@ -246,12 +314,18 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
     If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the
     annotated claims.
     """
-    with_claims = [item for item in items if item.claims is not None]
-    for item in with_claims:
-        item.annotated = bool(item.claims) and _fits(item.claims or (), item.row)
-    if not any(item.annotated for item in with_claims):
+    with_claims = []
+    some_are_annotated = False
+    for item in items:
+        if item.claims is None:
+            continue
+        with_claims.append(item)
+        item.annotated = bool(item.claims) and _fits(item.claims, item.row)
+        some_are_annotated = some_are_annotated or item.annotated
+    if not some_are_annotated:
         return
     for item in with_claims:
+        # An answer without claims fits a question whose annotated answer has none.
         if not item.claims:
             item.annotated = not annotated_claims(item.row)
         if not item.annotated:
@@ -261,8 +335,9 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
 
 def _fits(claims: Sequence[Row], row: Row) -> bool:
     judged = annotated_claims(row)
-    texts = [claim["claim_string"].strip() for claim in judged]
-    return is_judged(judged) and texts == [claim["claim"].strip() for claim in claims]
+    annotated_texts = [claim["claim_string"].strip() for claim in judged]
+    texts = [claim["claim"].strip() for claim in claims]
+    return is_judged(judged) and texts == annotated_texts
 
 
 def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answer]]:
@@ -275,16 +350,25 @@ def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answe
     answers = []
     for item in items:
         if annotated and item.row.get("answers"):
+            # A question without a prediction stays in the mean: its claims have no verdicts.
+            # A row of the annotated configs has the answer of exactly one system.
             answer = item.row["answers"][0]
-            system, text, judged = answer["system"], answer["answer_string"], answer["claims"] or ()
+            system, text = answer["system"], answer["answer_string"]
+            judged = list(answer["claims"] or ())
         elif annotated or item.claims is None:
             continue
         else:
             system, text = "model", item.text
-            judged = [UNJUDGED | claim for claim in item.claims]
-            if OWN in item.row:
-                judged = [claim | {"evidence": claim["evidence"] or UNSTATED} for claim in judged]
-        verdicts = [claim[name] for claim in item.claims] if item.claims else [None] * len(judged)
+            judged = []
+            for own_claim in item.claims:
+                claim: Json = UNJUDGED | own_claim
+                if OWN in item.row:
+                    claim["evidence"] = claim["evidence"] or UNSTATED_EVIDENCE
+                judged.append(claim)
+        if item.claims:
+            verdicts = [claim[name] for claim in item.claims]
+        else:
+            verdicts = [None] * len(judged)
         claims = tuple(map(Claim, judged, verdicts))
         answers.append((item, Answer(system, abstains(text), claims)))
     return answers
@@ -292,110 +376,119 @@ def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answe
 
 def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
     answers = _answers(items, "label")
-    labeled = any(claim.verdict for _, answer in answers for claim in answer.claims)
+    # Without a single label, nothing was judged, and the mean would be a 0 that nobody measured.
+    labeled = False
+    for _, answer in answers:
+        for claim in answer.claims:
+            labeled = labeled or bool(claim.verdict)
     for item, answer in answers:
         score = score_answer(answer, unlabeled)
         with_evidence = score.claims - score.claims_without_evidence
         if OWN in item.row:
+            # ``_answers`` has put a stand-in where the file has no evidence: count the real one.
             with_evidence = sum(bool(claim["evidence"]) for claim in item.claims or ())
-        item.scores |= {
-            "claims": score.claims,
-            "claims_with_evidence": with_evidence,
-            "abstains": int(answer.abstains),
-        }
+        item.scores["claims"] = score.claims
+        item.scores["claims_with_evidence"] = with_evidence
+        item.scores["abstains"] = int(answer.abstains)
+        # The columns above are counts that need no labels.
         if not labeled:
             continue
-        columns: dict[str, float] = {
-            "claims_counted": len(score.values),
-            "claims_supported": sum(score.values),
-        }
-        if score.mean is not None:
-            columns["autoais_macro"] = score.mean
-        item.scores |= columns | citation_columns(item.claims or (), unlabeled)
-        if not answer.abstains:
-            item.scores |= {f"{name}_without_abstentions": n for name, n in columns.items()}
+        item.scores.update(score.columns())
+        item.scores.update(citation_columns(item.claims or (), unlabeled))
 
 
 def _without_partial_precision(items: Sequence[ReadItem]) -> list[str]:
     """Leave out citation precision unless all answers with citation recall have it.
 
-    The answers that need no labels of single pieces of evidence are not a sample of all answers. Return
-    why it is left out, if some claims have these labels.
+    The answers that need no labels of single pieces of evidence are not a sample of all answers.
+    Return why it is left out, if some claims have these labels.
     """
-    lacking = [
-        item
-        for item in items
-        if "citation_recall" in item.scores and "citation_precision" not in item.scores
-    ]
-    if not lacking:
+    ids = []
+    for item in items:
+        if "citation_recall" in item.scores and "citation_precision" not in item.scores:
+            ids.append(item.row["id"])
+    if not ids:
         return []
     for item in items:
         item.scores.pop("citation_precision", None)
-    if not any(claim.get(EVIDENCE_LABELS) for item in items for claim in item.claims or ()):
+    if not any(claim.get(EVIDENCE_LABELS) for claim in _claims(items)):
         return []
     return [
         "no citation_precision: answers with an entailed claim whose pieces of evidence have no labels: "
-        f"{len(lacking)} ({some(item.row['id'] for item in lacking)}); "
+        f"{len(ids)} ({some(ids)}); "
         "`qabench expertqa attribute --citations` labels them"
     ]
 
 
-def _count(item: ReadItem, group: str, claims: Sequence[JudgedClaim]) -> None:
-    """Count the claims for which the model and the experts agree."""
-    item.scores |= {f"{group}.{count}": n for count, n in agreement_counts(claims).items()}
-
-
-def _score_rouge(items: Sequence[ReadItem]) -> None:
-    scored = [item for item in items if item.row["reference"] is not None]
-    references = [item.row["reference"] for item in scored]
-    result = lfqa_rouge(references, [item.answer for item in scored])
-    for item, scores in zip(scored, result["per_question"], strict=True):
+def _score_rouge(items: Sequence[ReadItem]) -> list[str]:
+    """Score the answers that have a reference, and return problems of texts without words."""
+    scored: list[ReadItem] = []
+    ids: list[str] = []
+    references: list[str] = []
+    answers: list[str | None] = []
+    for item in items:
+        reference = reference_of(item.row)
+        if reference is not None:
+            scored.append(item)
+            ids.append(str(item.row["id"]))
+            references.append(str(reference))
+            answers.append(item.answer)
+    for item, scores in zip(scored, question_scores(references, answers), strict=True):
         item.scores |= scores
-
-
-def _wordless(items: Sequence[ReadItem]) -> list[str]:
-    scored = [item for item in items if item.row["reference"] is not None]
-    ids = [str(item.row["id"]) for item in scored]
-    answers = [item.answer for item in scored]
-    return wordless_problems(ids, answers, [item.row["reference"] for item in scored])
+    return wordless_problems(ids, answers, references)
 
 
 def _score_facts(items: Sequence[ReadItem]) -> None:
-    all_claims = [claim for item in items for claim in item.claims or ()]
-    has_atomic_claims = any(claim.get("atomic_claims") for claim in all_claims)
+    has_atomic_claims = any(claim.get("atomic_claims") for claim in _claims(items))
     for item in items:
+        claims = item.claims or ()
         for name in ("fact_score", "fact_score_readable"):
-            all_scores = [claim[name] for claim in item.claims or ()]
-            scores = [score for score in all_scores if score is not None]
+            # A claim without atomic claims has no fact score, and is not in the mean.
+            scores = [claim[name] for claim in claims if claim[name] is not None]
             if scores:
-                item.scores |= {f"{name}_sum": sum(scores), f"claims_with_{name}": len(scores)}
+                item.scores[f"{name}_sum"] = sum(scores)
+                item.scores[f"claims_with_{name}"] = len(scores)
         if has_atomic_claims and item.claims is not None:
             item.scores |= fact_columns(item.claims, abstains(item.text))
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:
-    """Return the models that made the labels, as stated in a field of the lines.
-
-    "unstated" without this field.
-    """
-    models = [item.fields.get(name) for item in items]
-    stated = ",".join(dict.fromkeys(str(model) for model in models if model))
-    return f"stated:{stated}" if stated else "unstated"
+    """Return the models that made the labels, as a field of the lines states them."""
+    # A dict as an ordered set.
+    models: dict[str, None] = {}
+    for item in items:
+        model = item.fields.get(name)
+        if model:
+            models[str(model)] = None
+    if not models:
+        return "unstated"
+    return f"stated:{','.join(models)}"
 
 
 def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
     """Count the claims that have evidence, but no label."""
-    claims = [claim for item in items if "claims_counted" in item.scores for claim in item.claims or ()]
-    lacking = sum(claim["label"] is None and bool(claim["evidence"]) for claim in claims)
+    is_scored = False
+    n_with_evidence = 0
+    own_labels_without_evidence = []
+    for item in items:
+        for claim in item.claims or ():
+            if "claims_counted" in item.scores:
+                is_scored = True
+                n_with_evidence += claim["label"] is None and bool(claim["evidence"])
+            # A user's judge may have seen evidence that the file does not have.
+            if OWN in item.row and not claim["evidence"]:
+                own_labels_without_evidence.append(claim["label"])
     counted = "they count as N" if treatment == "N" else "they are left out"
     problems = []
-    if lacking:
+    if n_with_evidence:
         problems.append(
-            f"claims with evidence and without a label: {lacking} ({counted} where claims count)"
+            f"claims with evidence and without a label: {n_with_evidence} ({counted} where claims count)"
         )
-    # One's own judge may have seen evidence that the file does not have.
-    own_claims = [claim for item in items if OWN in item.row for claim in item.claims or ()]
-    labels = [claim["label"] for claim in own_claims if not claim["evidence"]]
-    if claims and any(labels) and None in labels:
-        problems.append(f"claims without evidence and without a label: {labels.count(None)} ({counted})")
+    # If none of these claims has a label, the judge labels only claims with evidence, and no label is
+    # missing.
+    n_without_evidence = own_labels_without_evidence.count(None)
+    if is_scored and any(own_labels_without_evidence) and n_without_evidence:
+        problems.append(
+            f"claims without evidence and without a label: {n_without_evidence} ({counted})"
+        )
     return problems

@@ -1,43 +1,29 @@
-"""ExpertQA as an Inspect AI task: answers with citations, their claims, and scores."""
+"""ExpertQA's settings: answers with citations, and their claims with evidence."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from inspect_ai import Task, task
-from inspect_ai.model import ChatMessageAssistant, ModelOutput, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
-
-from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, note_prediction, select
-from qabench.benchmarks import benchmark
+from qabench.benchmarks.conversation import CarryOut, Conversation
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter
 from qabench.benchmarks.expertqa.passages import SearchResult
 from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.benchmarks.plan import Names, ProtocolStep, TaskPlan, select
+from qabench.data.rows import Json
 from qabench.evaluation.scoring import Question
+from qabench.io.daemon_thread import in_daemon_thread
+from qabench.prompts.prompt import AUTO, Origin
 from qabench.retrieval.documents import Document
-from qabench.tasks.common import (
-    answer_of,
-    ask_model,
-    asked_with,
-    chat,
-    count_replies,
-    in_daemon_thread,
-    note_problem,
-)
-from qabench.tasks.prompts import AUTO, Origin
 
-NOT_KNOWN = "I don't know."  # the authors' answer without any page
+# The authors answer so, without sources, where the search finds no page.
+NOT_KNOWN = "I don't know."
 LOGGED = ("id", "question", "field", "reference")
 
-EXPERTQA = benchmark("expertqa")
-expertqa_scorer = inspect_scorer(EXPERTQA)
 
-
-@task
 def expertqa(
     config: str = "questions",
     method: str = "closed",
@@ -52,12 +38,11 @@ def expertqa(
     k: int = K,
     fields: Names = None,
     ids: Names = None,
-) -> Task:
+) -> TaskPlan:
     """ExpertQA: answer an expert's question with citations.
 
-    Claims with evidence and ROUGE are scored.
-
-    ``qabench expertqa attribute`` labels the claims of exported answers.
+    Claims with evidence and ROUGE are scored. ``qabench expertqa attribute`` labels the claims of
+    exported answers.
 
     Only the lfqa configs have ids (``example_id``). In the others, the id of a question is the
     first 12 hex digits of the SHA-256 of its text, so it is the same in all configs.
@@ -95,85 +80,95 @@ def expertqa(
     options = Options(retriever, corpus, search, ranker, encoder, k)
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
     selected = [_without_answers(question) for question in select(questions, ids, fields)]
-    return benchmark_task(EXPERTQA, questions, selected, how, method, answer_with_citations(how))
+    steps = [ProtocolStep(answer_with_citations, {"how": how})]
+    return TaskPlan(questions, selected, how, method, steps, prompted=False)
 
 
 def _without_answers(question: Question) -> Question:
     """Return a question for the log, without the annotated answers, which are large."""
-    return replace(question, row={column: question.row[column] for column in LOGGED})
+    row = {column: question.row[column] for column in LOGGED}
+    return replace(question, row=row)
 
 
-@solver
-def answer_with_citations(how: Answering) -> Solver:
-    """Answer a question, and split the answer into claims with the evidence that is cited or found for them."""
+def answer_with_citations(how: Answering) -> CarryOut:
+    """Answer a question, and split the answer into claims with evidence, which is cited or found."""
 
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        row = state.metadata["row"]
+    async def answer(conversation: Conversation) -> None:
+        row = conversation.row
         signed = how.fields() | {"sentences": sentence_splitter()[0]}
-        _note(state, how, signed)
+        _note(conversation, how, signed)
         read = await in_daemon_thread(how.to_read, row)
-        _note_searches(state, read)
-        _note(state, how, signed)
+        _note_searches(conversation, read)
+        _note(conversation, how, signed)
         if how.reads and how.from_web and not read.passages:
-            _answer_not_known(state, row["question"])
+            _answer_not_known(conversation)
         else:
-            state.messages = chat(how.messages(row, read.passages))
-            state.output = await ask_model(get_model(), state.messages, state)
-            state.messages += [choice.message for choice in state.output.choices[:1]]
-        signed |= asked_with()
+            if how.reads and not read.passages:
+                conversation.note_problem("no passage was found for the question")
+            # The log shows what is sent, which is not the question alone.
+            conversation.messages = []
+            await conversation.ask_separately(how.messages(row, read.passages))
+        signed |= conversation.generation()
         claimed, result = None, SearchResult(())
-        reply = answer_of(state)
+        reply = conversation.answer()
         if reply is not None:
             claimed, result = await in_daemon_thread(how.claimed, reply, read)
-            _note_searches(state, result)
-        _note(state, how, signed, claimed, result)
-        return state
+            _note_searches(conversation, result)
+        _note(conversation, how, signed, claimed, result)
 
-    return solve
+    return answer
 
 
 def _note(
-    state: TaskState,
+    conversation: Conversation,
     how: Answering,
     signed: Mapping[str, object],
     claimed: ClaimedAnswer | None = None,
     read: SearchResult | None = None,
 ) -> None:
-    """Record the answer and what was read so far, also for a question that fails later."""
-    passages = [] if read is None else [_shown(passage) for passage in read.passages]
+    """Record the answer and what was read so far, in case the question fails later."""
+    passages = []
+    if read is not None:
+        passages = [_shown(passage) for passage in read.passages]
     fields: dict[str, Any] = {"answer": None}
     detail: dict[str, Any] = {"passages": passages}
     if claimed is not None:
         fields = {"answer": claimed.answer, "claims": claimed.claims}
         if claimed.attribution:
             detail["attribution"] = list(claimed.attribution)
-    if "web" in state.metadata:
-        searches = state.metadata["web"]["searches"]
-        detail["pages"] = [page for search in searches for page in search["pages"]]
-    note_prediction(state, fields, signed, detail)
+    if "web" in conversation.metadata:
+        detail["pages"] = _pages(conversation.metadata["web"]["searches"])
+    conversation.note_prediction(fields, signed, detail)
 
 
 def _shown(passage: Document) -> dict[str, str]:
-    source = {"source": passage.source} if passage.source else {}
-    return {"id": passage.id, "text": passage.text} | source
+    shown = {"id": passage.id, "text": passage.text}
+    if passage.source:
+        shown["source"] = passage.source
+    return shown
 
 
-def _answer_not_known(state: TaskState, question: str) -> None:
+def _answer_not_known(conversation: Conversation) -> None:
     """Answer without asking the model, as the authors' script does without any page."""
-    state.messages = [*chat([("user", question)]), ChatMessageAssistant(content=NOT_KNOWN)]
-    state.output = ModelOutput.from_content(str(state.model), NOT_KNOWN)
-    state.metadata["unasked"] = True
-    count_replies(state)
-    note_problem(
-        state, f"no page could be read: the answer is {NOT_KNOWN!r}, and the model was not asked"
+    conversation.answer_unasked((("user", conversation.row["question"]),), NOT_KNOWN)
+    conversation.note_problem(
+        f"no page could be read: the answer is {NOT_KNOWN!r}, and the model was not asked"
     )
 
 
-def _note_searches(state: TaskState, result: SearchResult) -> None:
-    """Record every search and page in the sample's metadata, which are logged even if it fails, and count outcomes."""
+def _note_searches(conversation: Conversation, result: SearchResult) -> None:
+    """Record every search and page, and count their outcomes, even if the question then fails."""
     if result.searches:
-        counts = Counter(page["outcome"] for search in result.searches for page in search["pages"])
-        state.metadata["web"] = {
+        counts = Counter(page["outcome"] for page in _pages(result.searches))
+        conversation.metadata["web"] = {
             "outcomes": dict(counts.most_common()),
             "searches": list(result.searches),
         }
+
+
+def _pages(searches: Iterable[Mapping[str, Any]]) -> list[Json]:
+    """Return the pages of searches, in order."""
+    pages: list[Json] = []
+    for search in searches:
+        pages += search["pages"]
+    return pages

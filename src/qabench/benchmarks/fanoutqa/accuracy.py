@@ -1,21 +1,41 @@
 """FanOutQA's loose and strict accuracy: which strings of the reference occur in the answer.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116). ``fanoutqa.eval.string``
-and ``.scorer``.
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116), and
+``fanoutqa.eval.string`` and ``fanoutqa.eval.scorer``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from qabench.answers import UNANSWERED, check_pairs, text_of
-from qabench.data.rows import Json
+from qabench.data.answers import UNANSWERED, check_pairs, loads, text_of
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
 """Maps objects to the normal form of each distinct ``str(object)``, such as ``Normalizer(...).batch``."""
+
+
+# Each system and sample is scored by the same references, and one file often has many.
+_parsed = lru_cache(maxsize=1 << 14)(loads)
+
+
+def reference_of(row: Row) -> Any:
+    """Return the reference answer of a question, which is not to be changed.
+
+    Raises:
+        InputError: it is not the JSON text of an answer.
+    """
+    # The standard library's JSON: ``datasets.Json()`` reads 1.14 as 1.1400000000000001, and such an
+    # answer would not match.
+    text = row["answer"]
+    if not isinstance(text, str):
+        # This raises the error that says what is wrong with the text.
+        return loads(text)
+    return _parsed(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +61,8 @@ def accuracy(
 ) -> list[QuestionAccuracy]:
     """Return the loose and strict accuracy of each answer, aligned with its reference.
 
-    The official score is their mean by the built-in sum in order (``mean_in_order``), with integer
-    zeros, to the last digit.
+    The official score is their mean. It is the same to the last digit if the values, with integer
+    zeros, are added by the built-in ``sum`` in order (see ``mean_in_order``).
 
     A reference's strings are its keys and values (dict), its items (list) or itself. Bools count as
     "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
@@ -61,13 +81,15 @@ def accuracy(
             reference (undefined).
     """
     check_pairs(references, predictions)
-    answered = [prediction for prediction in predictions if prediction is not UNANSWERED]
-    forms = normalize(
-        [s for reference in references for s in strings_of(reference)] + list(map(str, answered))
-    )
+    # All texts are normalized in one call, because lemmatizing many at once is much faster.
+    texts: list[str] = []
+    for reference in references:
+        texts += strings_of(reference)
+    texts += [str(prediction) for prediction in predictions if prediction is not UNANSWERED]
+    forms = normalize(texts)
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
-        if prediction is not UNANSWERED and _is_undefined(reference):
+        if prediction is not UNANSWERED and is_undefined(reference):
             raise InputError(
                 f"reference {i} is or contains an empty list or dict: its accuracy is undefined"
             )
@@ -75,25 +97,39 @@ def accuracy(
     return scores
 
 
-def _is_undefined(reference: Any) -> bool:
-    """Tell whether a reference is or contains an empty container, by whose length the official scorer divides."""
-    return isinstance(reference, dict | list) and (
-        not reference or any(map(_is_undefined, parts_of(reference)))
-    )
+def is_undefined(reference: Any) -> bool:
+    """Tell whether a reference is or contains an empty container."""
+    if not isinstance(reference, dict | list):
+        return False
+    if not reference:
+        # The official scorer would divide by its length.
+        return True
+    return any(is_undefined(item) for item in items_of(reference))
 
 
 def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:
     strings = [forms[text] for text in strings_of(reference)]
     if prediction is UNANSWERED:
+        # The integer 0, as in the official scorer: see ``accuracy``.
         return QuestionAccuracy(0, False, (), tuple(strings))
+    # Equal strings of a reference are found or missing together, so each is searched for once.
     candidate = forms[str(prediction)]
-    contained = {string for string in strings if contains_word(string, candidate)}
-    matches = tuple(string for string in strings if string in contained)
-    missing = tuple(string for string in strings if string not in contained)
-    if not isinstance(reference, dict | list):
-        return QuestionAccuracy(len(matches), not missing, matches, missing)
-    n = len(parts_of(reference))
-    return QuestionAccuracy((n - len(missing)) / n, not missing, matches, missing)
+    contained = {string: contains_word(string, candidate) for string in set(strings)}
+    matches: list[str] = []
+    missing: list[str] = []
+    for string in strings:
+        if contained[string]:
+            matches.append(string)
+        else:
+            missing.append(string)
+    is_strict = not missing
+    loose: float = len(matches)
+    if isinstance(reference, dict | list):
+        # The strings of a nested container are all counted as missing, but it is one item in n. So a
+        # nested reference can score below 0, in the official scorer too.
+        n = len(items_of(reference))
+        loose = (n - len(missing)) / n
+    return QuestionAccuracy(loose, is_strict, tuple(matches), tuple(missing))
 
 
 def strings_of(answer: Any) -> Iterator[str]:
@@ -103,15 +139,20 @@ def strings_of(answer: Any) -> Iterator[str]:
     are "yes" and "no".
     """
     if isinstance(answer, dict | list):
-        for part in parts_of(answer):
-            yield from strings_of(part)
+        for item in items_of(answer):
+            yield from strings_of(item)
+    # bool is tested before the others, because str(True) would look for the word "True".
+    elif isinstance(answer, bool):
+        yield text_of(answer)
     else:
-        yield text_of(answer) if isinstance(answer, bool) else str(answer)
+        yield str(answer)
 
 
-def parts_of(answer: Json | list[Any]) -> list[Any]:
-    """Return the parts over which a container's score is averaged: a list's items, or a dict's keys, then values."""
-    return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
+def items_of(answer: Json | list[Any]) -> list[Any]:
+    """Return the items of a list, or the keys and then the values of a dict."""
+    if isinstance(answer, dict):
+        return [*answer.keys(), *answer.values()]
+    return answer
 
 
 def contains_word(string: str, text: str) -> bool:
@@ -120,10 +161,12 @@ def contains_word(string: str, text: str) -> bool:
     Equals ``re.search(rf"\b{re.escape(string)}\b", text)``. Compiling a pattern for each of
     thousands of strings would take longer than all the searches.
     """
+    # The normal form of "." is empty, and occurs at any word boundary.
     start = text.find(string)
     while start != -1:
         if _is_boundary(text, start) and _is_boundary(text, start + len(string)):
             return True
+        # Occurrences may overlap, so the search goes on one character later.
         start = text.find(string, start + 1)
     return False
 

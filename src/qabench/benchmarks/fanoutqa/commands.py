@@ -1,4 +1,4 @@
-"""The command ``qabench fanoutqa submit``: checks a submission to FanOutQA's leaderboard, and writes its files.
+"""``qabench fanoutqa submit``: checks a submission to FanOutQA's leaderboard, and writes its files.
 
 The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata
 have the right keys. The command also checks for missing, unknown and repeated ids.
@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from qabench.answers import NOT_STRING, dumps
 from qabench.benchmarks import benchmark
 from qabench.cli.output import say, say_on_stderr
-from qabench.data.predictions import WITHOUT_PREDICTION, Predictions, join, read_predictions, some
-from qabench.data.rows import SourceRow, read_json
-from qabench.errors import InputError
+from qabench.data.answers import NOT_STRING, dumps
+from qabench.data.joining import WITHOUT_PREDICTION, join
+from qabench.data.predictions import Predictions, read_predictions
+from qabench.data.rows import Json, SourceRow, read_json
+from qabench.errors import InputError, some
 from qabench.io.files import write_text
 from qabench.loading_scripts.fanoutqa.leaderboard import SETTINGS, system_of
 
@@ -41,31 +43,77 @@ def submit(
         Path | None, Option(help="Evidence-provided answers (same formats).")
     ] = None,
     out: Annotated[
-        Path, Option(metavar="DIR", help="The folder to write to, such as a clone of the repository.")
+        Path,
+        Option(metavar="DIR", help="The folder to write to, such as a clone of the repository."),
     ] = Path(FOLDER),
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
 
     Exit code: 0 written; 1 the test questions are not available, or the files cannot be written;
-    2 rejected (nothing is written).
+    2 rejected, with all errors (nothing is written).
     """
-    paths = dict(zip(SETTINGS, (closed_book, open_book, evidence_provided), strict=True))
-    answers = {setting: _answers(path, setting) for setting, path in paths.items() if path is not None}
-    if not answers or not re.fullmatch("[A-Za-z0-9_-]+", name):
-        raise InputError(
-            f"the submission {name!r} has answers in {len(answers)} settings; allowed: a name of letters, digits, - "
-            "and _, and answers in at least one setting, such as --closed-book FILE"
+    paths = (closed_book, open_book, evidence_provided)
+    paths_by_setting = {}
+    for setting, answers_path in zip(SETTINGS, paths, strict=True):
+        if answers_path is not None:
+            paths_by_setting[setting] = answers_path
+    # Nothing is written until all of the user's mistakes are known.
+    errors = _Errors()
+    with errors.noted():
+        _check_name(name)
+    if not paths_by_setting:
+        errors.lines.append(
+            "there are no answers; give those of at least one setting, such as --closed-book FILE"
         )
     question_ids = [question.id for question in benchmark("fanoutqa").load("test").rows]
-    for predictions in answers.values():
-        _check(predictions, question_ids)
-    for path, text in _files(name, metadata, answers, out).items():
+    answers = {}
+    for setting, path in paths_by_setting.items():
+        with errors.noted():
+            answers[setting] = _answers(path, setting)
+            _check(answers[setting], question_ids)
+    system: Json = {}
+    with errors.noted():
+        system = _system(metadata)
+    file_texts = _files(name, system, answers, out)
+    for path in file_texts:
+        if path.exists():
+            errors.lines.append(f"{path} exists: use another --name or --out, or remove it first")
+    errors.raise_any()
+    for path, text in file_texts.items():
         write_text(path, text)
         say(path)
     say(
         f"Open a pull request to https://github.com/zhudotexe/fanoutqa with these files in its folder {FOLDER}/. The "
         "authors' check scores the answers against the test answers, which are not public, and comments on it."
     )
+
+
+class _Errors:
+    """The errors of a submission, so that all can be fixed at once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note an InputError of the block and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.lines += str(error).splitlines()
+
+    def raise_any(self) -> None:
+        """Raise InputError with all errors, if there are any."""
+        if len(self.lines) == 1:
+            raise InputError(self.lines[0])
+        if self.lines:
+            listed = "".join(f"\n  {line}" for line in self.lines)
+            raise InputError(f"the submission has {len(self.lines)} errors:{listed}")
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch("[A-Za-z0-9_-]+", name):
+        raise InputError(f"--name is {name!r}; allowed: a name of letters, digits, - and _")
 
 
 def _answers(path: Path, setting: str) -> Predictions:
@@ -79,13 +127,20 @@ def _answers(path: Path, setting: str) -> Predictions:
         raise InputError(
             f"{path} is a run of {run.benchmark} {run.setting}, not of fanoutqa {SETTINGS[setting]}"
         )
-    answered = [record for record in run.records if record.answer is not None]
-    rows = [{"id": record.id, "answer": record.answer} for record in answered]
+    rows = []
+    for record in run.records:
+        if record.answer is not None:
+            rows.append({"id": record.id, "answer": record.answer})
     return replace(read_predictions(rows, ("answer",)), path=str(path))
 
 
 def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
-    """Raise InputError for answers that the leaderboard rejects or whose score is undefined; warn of missing ones."""
+    """Check that the leaderboard accepts the answers. Missing answers are only named.
+
+    Raises:
+        InputError: the leaderboard would reject an answer, or its score is undefined.
+    """
+    # Most submissions answer the dropped question, too, which the leaderboard accepts.
     joined = join([*question_ids, DROPPED], predictions)
     problems = [text for text in joined.problems if not text.startswith(WITHOUT_PREDICTION)]
     not_text = [row for row in predictions.rows if not isinstance(row.fields["answer"], str)]
@@ -93,34 +148,48 @@ def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
         places = some(not_text)
         problems.append(f"{NOT_STRING}: {len(not_text)} ({places})")
     if problems:
-        raise InputError(f"{predictions.path}: {'; '.join(problems)}. Fix or remove these lines")
-    if missing := [id for id in joined.missing if id != DROPPED]:
+        lines = []
+        for problem in problems:
+            lines.append(f"{predictions.path}: {problem}. Fix or remove these lines")
+        raise InputError("\n".join(lines))
+    missing = [id for id in joined.missing if id != DROPPED]
+    if missing:
         say_on_stderr(
             f"{predictions.path}: questions without an answer, which score 0: {len(missing)} ({some(missing)})",
             "yellow",
         )
 
 
-def _files(name: str, metadata: Path, answers: Mapping[str, Predictions], out: Path) -> dict[Path, str]:
-    """Return the content of each file of a submission.
+def _system(metadata: Path) -> Json:
+    """Return what a submission says of its system.
 
-    Raises InputError if the metadata cannot be used, or a file exists, and DataError for metadata
-    with a missing, unknown or wrong value.
+    Raises:
+        InputError: the metadata cannot be read, or a value is missing, unknown or wrong.
     """
     if not metadata.is_file():
         raise InputError(f"there is no file {metadata} with the system's metadata")
-    named = {
-        f"{setting}_generations": f"{name}.jsonl" if setting in answers else None for setting in SETTINGS
-    }
-    about = system_of(SourceRow.of(read_json(metadata), str(metadata)), *named)
-    texts = {
-        out / f"metadata/{name}.json": json.dumps(about | named, ensure_ascii=False, indent=2) + "\n"
-    }
+    row = SourceRow.of(read_json(metadata), str(metadata))
+    file_fields = map(_file_field, SETTINGS)
+    return system_of(row, *file_fields)
+
+
+def _file_field(setting: str) -> str:
+    return f"{setting}_generations"
+
+
+def _files(
+    name: str, system: Json, answers: Mapping[str, Predictions], out: Path
+) -> dict[Path, str]:
+    """Return the content of each file of a submission."""
+    file_of_setting = {}
+    for setting in SETTINGS:
+        file = f"{name}.jsonl" if setting in answers else None
+        file_of_setting[_file_field(setting)] = file
+    metadata_text = json.dumps(system | file_of_setting, ensure_ascii=False, indent=2)
+    texts = {out / f"metadata/{name}.json": metadata_text + "\n"}
     for setting, predictions in answers.items():
-        rows = [{"id": row.id, "answer": row.fields["answer"]} for row in predictions.rows]
-        texts[out / f"{setting}-generations/{name}.jsonl"] = "".join(dumps(row) + "\n" for row in rows)
-    if existing := [str(path) for path in texts if path.exists()]:
-        raise InputError(
-            f"{', '.join(existing)} exists: use another --name or --out, or remove it first"
-        )
+        lines = []
+        for row in predictions.rows:
+            lines.append(dumps({"id": row.id, "answer": row.fields["answer"]}) + "\n")
+        texts[out / f"{setting}-generations/{name}.jsonl"] = "".join(lines)
     return texts

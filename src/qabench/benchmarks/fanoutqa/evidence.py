@@ -1,4 +1,4 @@
-"""The evidence-provided setting: the best fragments of a question's pages, until the model's window is full."""
+"""The evidence-provided setting: the best fragments of a question's pages, as many as fit."""
 
 from __future__ import annotations
 
@@ -7,27 +7,23 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from inspect_ai.model import get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import concurrency
-
-from qabench.adapters.inspect import note_prediction
+from qabench.benchmarks.conversation import CarryOut, Conversation
 from qabench.benchmarks.fanoutqa.normalizer import Normalizer, shared_normalizer
 from qabench.benchmarks.fanoutqa.prompts import ANSWER_TOKENS
 from qabench.benchmarks.fanoutqa.retriever import Corpus, Fragment
 from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
 from qabench.data.rows import Row
+from qabench.io.daemon_thread import in_daemon_thread
+from qabench.prompts.prompt import Prompt
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import in_daemon_thread, note_problem
-from qabench.tasks.prompts import Prompt
 
+# The authors cut pages into fragments of at most this length.
 FRAGMENT_CHARACTERS = 1024
-# each holds the pages of a question in memory. More would only wait for the lemmatizer
+# Each holds the pages of a question in memory. More would only wait for the lemmatizer.
 RETRIEVALS_AT_ONCE = 4
 
 
-@solver
 def evidence_provided(
     prompt: Prompt,
     document: Prompt | None,
@@ -36,30 +32,29 @@ def evidence_provided(
     tokenizer: str | None,
     lemmatizer: str,
     wiki: str | None,
-) -> Solver:
+) -> CarryOut:
     """Fill the prompt with as many of the best fragments of the row's evidence pages as fit.
 
-    The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's
+    The metadata["evidence"] of a question has the number of fragments shown and of all, the prompt's
     tokens, the budget and how tokens were counted, the number of fragments of each page that were
     left out, and the missing pages. A page that did not exist at the epoch is noted as a problem.
-    If Wikipedia cannot be reached, the sample fails.
+    If Wikipedia cannot be reached, the question fails.
 
     The fields of ``prompt`` are documents and question, the fields of ``document`` are title and
     content (None for this project's format). With ``official``, the prompt is filled as the
-    authors' runner
-    does: the unchanged list of evidence, with repeated and empty pages, up to the window minus
+    authors' runner does: the unchanged list of evidence, with repeated and empty pages, up to the window minus
     ``ANSWER_TOKENS``. For the others see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
-    wikipedia(wiki)  # a wrong file is reported before the first question
+    # Open it now, so that a wrong file is reported before the first question.
+    wikipedia(wiki)
 
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        model = get_model()
+    async def fill_prompt(conversation: Conversation) -> None:
+        model, question = conversation.model, conversation.question
         counter = await counter_of(model)
-        question = state.metadata["question"]
-        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            pages = state.metadata["row"]["necessary_evidence"]
+        async with conversation.at_most(RETRIEVALS_AT_ONCE, "qabench retrieval"):
+            pages = conversation.row["necessary_evidence"]
             ranked, missing = await in_daemon_thread(
                 rank_evidence, question, pages, normalizer, official, wiki
             )
@@ -73,14 +68,14 @@ def evidence_provided(
             budget = prompt_tokens(model, context_length)
         texts = [fragment.content for fragment in ranked]
         n, tokens = await how_many_fit(texts, budget, counter, filled)
-        state.user_prompt.text = filled(n)
+        conversation.set_prompt(filled(n))
         for reason in missing:
-            note_problem(state, reason)
+            conversation.note_problem(reason)
         if tokens > budget:
-            note_problem(
-                state, f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}"
+            conversation.note_problem(
+                f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}"
             )
-        state.metadata["evidence"] = {
+        conversation.metadata["evidence"] = {
             "fragments": n,
             "of": len(texts),
             "tokens": tokens,
@@ -89,34 +84,45 @@ def evidence_provided(
             "left_out": dict(Counter(fragment.title for fragment in ranked[n:])),
             "missing": missing,
         }
-        note_prediction(state, {}, retrieval_signature(counter.name, normalizer, wiki), add_answer=True)
-        return state
+        signed = retrieval_signature(counter.name, normalizer, wiki)
+        conversation.note_prediction({}, signed, add_answer=True)
 
-    return solve
+    return fill_prompt
 
 
-def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[Fragment]) -> str:
+def fill(
+    prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[Fragment]
+) -> str:
     """Return the user message with these fragments."""
     if document is None:
-        documents = "\n\n".join(f"[{each.title}]\n{each.content.strip()}" for each in fragments)
+        texts = []
+        for fragment in fragments:
+            texts.append(f"[{fragment.title}]\n{fragment.content.strip()}")
+        documents = "\n\n".join(texts)
     else:
-        documents = "".join(
-            document.filled(title=each.title, content=each.content) for each in fragments
-        )
+        documents = ""
+        for fragment in fragments:
+            documents += document.filled(title=fragment.title, content=fragment.content)
     return prompt.filled(documents=documents, question=question)
 
 
-def retrieval_signature(counter: str, normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
+def retrieval_signature(
+    counter: str, normalizer: Normalizer, wiki: str | None = None
+) -> dict[str, str]:
     """Return the fields of a signature for the retrieval."""
     return {"tokenizer": counter} | retrieval_conditions(normalizer, wiki)
 
 
 def retrieval_conditions(normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
     """Return the fields of a signature for the retrieval that do not depend on the model."""
+    # Its versions turn HTML into different Markdown, which is cut into different fragments.
+    markdownify = "none"
+    if find_spec("markdownify"):
+        markdownify = version("markdownify")
     return {
         "retriever": normalizer.lemmatizer.name,
         "wikipedia": wikipedia(wiki).name,
-        "markdownify": version("markdownify") if find_spec("markdownify") else "none",
+        "markdownify": markdownify,
     }
 
 
@@ -130,7 +136,9 @@ def rank_evidence(
     """Rank the fragments of a question's pages by BM25+, and return why pages are missing. Blocks.
 
     With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream.
-    Raises WikiError if a page is not in the cache and cannot be requested.
+
+    Raises:
+        WikiError: a page is not in the cache and cannot be requested.
     """
     source = wikipedia(wiki)
     pages = [WikiPage.of(row) for row in evidence]
@@ -144,8 +152,14 @@ def rank_evidence(
             missing.append(str(error))
             if official:
                 contents[key] = ""
-    chosen = pages if official else [by_key[key] for key in contents]
-    return rank(question, chosen, lambda page: contents[page.key], normalizer, official), missing
+    ranked_pages = [by_key[key] for key in contents]
+    if official:
+        ranked_pages = pages
+
+    def content(page: WikiPage) -> str:
+        return contents[page.key]
+
+    return rank(question, ranked_pages, content, normalizer, official), missing
 
 
 def rank(

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from qabench.answers import UNANSWERED, check_pairs
+from qabench.data.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
 
 Keys = frozenset[str | int]
 
 
 def page_keys(page: Any) -> Keys:
-    """Return what identifies a page: its id, and its title as Wikipedia writes it, also from its URL.
+    """Return what identifies a page: its id, and its title, which may be in its URL.
 
     Two pages are the same if they have a key in common. A title is compared as Wikipedia does:
     underscores are spaces, and the case of the first letter does not matter. A page that was found
@@ -36,14 +36,14 @@ def page_keys(page: Any) -> Keys:
         InputError: another type, or nothing that identifies a page.
     """
     keys: set[str | int] = set()
-    parts = (
-        [page.get(name) for name in ("pageid", "title", "url")] if isinstance(page, Mapping) else [page]
-    )
-    for part in parts:
-        if isinstance(part, str):
-            keys |= _keys_of_text(part)
-        elif isinstance(part, int) and not isinstance(part, bool) and part > 0:
-            keys.add(part)
+    values = [page]
+    if isinstance(page, Mapping):
+        values = [page.get("pageid"), page.get("title"), page.get("url")]
+    for value in values:
+        if isinstance(value, str):
+            keys |= _keys_of_text(value)
+        elif isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            keys.add(value)
     if not keys:
         raise InputError(
             f'{page!r:.80} is not a page; allowed: a title, a URL, a page id, or {{"title": ...}}'
@@ -53,20 +53,43 @@ def page_keys(page: Any) -> Keys:
 
 def _keys_of_text(text: str) -> set[str | int]:
     if re.match("https?://", text):
-        url = urlsplit(text)
-        ids = [int(value) for value in parse_qs(url.query).get("curid", ()) if value.isdecimal()]
-        title = unquote(url.path.partition("/wiki/")[2]) or next(
-            iter(parse_qs(url.query).get("title", ())), ""
-        )
-        text = title or ("" if ids else text)
-        return {*ids, *_keys_of_title(text)}
-    return _keys_of_title(text) | ({int(text)} if text.isdecimal() else set())
+        return _keys_of_url(text)
+    keys = _keys_of_title(text)
+    if text.isdecimal():
+        keys.add(int(text))
+    return keys
+
+
+def _keys_of_url(text: str) -> set[str | int]:
+    """Return the id in ``?curid=123``, and the title in ``/wiki/Title`` or ``?title=Title``."""
+    url = urlsplit(text)
+    query = parse_qs(url.query)
+    ids = []
+    for value in query.get("curid", ()):
+        if value.isdecimal():
+            ids.append(int(value))
+    _, _, path = url.path.partition("/wiki/")
+    titles = [unquote(path), *query.get("title", ())[:1]]
+    title = next(filter(None, titles), "")
+    if not title and not ids:
+        # Any other address only equals itself.
+        title = text
+    return {*ids, *_keys_of_title(title)}
 
 
 def _keys_of_title(title: str) -> set[str | int]:
-    words = unicodedata.normalize("NFC", title).partition("#")[0].replace("_", " ").split()
-    normalized = " ".join(words)
-    return {normalized[:1].upper() + normalized[1:]} if words else set()
+    before_anchor, _, _ = unicodedata.normalize("NFC", title).partition("#")
+    normalized = " ".join(before_anchor.replace("_", " ").split())
+    if not normalized:
+        return set()
+    return {normalized[:1].upper() + normalized[1:]}
+
+
+def title_of(page: Any) -> Any:
+    """Return the title of a page for display. A page without one is shown as it is."""
+    if not isinstance(page, Mapping):
+        return page
+    return page.get("title", page)
 
 
 def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
@@ -74,14 +97,19 @@ def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
     groups: dict[int, Keys] = {}
     for position, page in enumerate(pages):
         keys = page_keys(page)
-        same = [first for first, members in groups.items() if keys & members]
-        merged = keys.union(*(groups.pop(first) for first in same))
-        groups[min(same, default=position)] = merged
+        first_position = position
+        # A page can join two groups: one that has its id, and one that has its title. The groups are
+        # copied, because joining removes them.
+        for earlier_position, earlier_keys in list(groups.items()):
+            if not keys.isdisjoint(earlier_keys):
+                first_position = min(first_position, earlier_position)
+                keys |= groups.pop(earlier_position)
+        groups[first_position] = keys
     return dict(sorted(groups.items()))
 
 
 def pages_read(pages: Any) -> list[Keys]:
-    """Return the keys of each different page of a prediction, which is a list, or None without a search."""
+    """Return the keys of each different page of a prediction, or [] without a search."""
     if pages is None or pages is UNANSWERED:
         return []
     if not isinstance(pages, list | tuple):
@@ -134,12 +162,20 @@ def evidence_scores(
             read = pages_read(prediction)[:k]
         except InputError as error:
             raise InputError(f"predictions[{i}]: {error}") from None
-        necessary = distinct_pages(reference)
-        missing = tuple(
-            position for position, keys in necessary.items() if not any(map(keys.intersection, read))
-        )
-        relevant = sum(any(map(page.intersection, necessary.values())) for page in read)
-        precision = relevant / len(read) if read else None
-        recall = (len(necessary) - len(missing)) / len(necessary)
-        scores.append(EvidenceScore(recall, precision, missing))
+        scores.append(_evidence_score(distinct_pages(reference), read))
     return scores
+
+
+def _evidence_score(necessary: Mapping[int, Keys], read: Sequence[Keys]) -> EvidenceScore:
+    missing = []
+    for position, keys in necessary.items():
+        if not any(keys & page for page in read):
+            missing.append(position)
+    recall = (len(necessary) - len(missing)) / len(necessary)
+    precision = None
+    if read:
+        n_relevant = 0
+        for page in read:
+            n_relevant += any(page & keys for keys in necessary.values())
+        precision = n_relevant / len(read)
+    return EvidenceScore(recall, precision, tuple(missing))

@@ -1,6 +1,6 @@
-"""The FanOutQA judge: a language model that compares answers with references, and the scores of its replies.
+"""The FanOutQA judge: a language model that compares answers with references.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116).
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116), and
 ``fanoutqa.eval.scorer.score_gpt``.
 """
 
@@ -13,19 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import judge_prompt
+from qabench.data.answers import UNANSWERED, check_pairs, text_of
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.limits import json_of
-from qabench.io.tables import quoted
-from qabench.llm.client import Caller, Plan, Prices, Usage, caller_for, merged, models_of, usage_text
+from qabench.io.redaction import quoted
+from qabench.llm.caller import Caller, Prices, caller_for
+from qabench.llm.client import Plan, Usage, merged, models_of, usage_text
 from qabench.llm.exchange import ChatRequest
-from qabench.tasks.prompts import AUTO, Prompt
+from qabench.llm.routing import client_for
+from qabench.prompts.prompt import AUTO, Prompt
 
+# The official scorer's default. Another judge is a deviation.
 MODEL = "gpt-4o-2024-11-20"
+# The authors' own variable, so that an environment for their scorer works here.
 MODEL_VARIABLE = "FANOUTQA_JUDGE_MODEL"
+# The parameters that the official scorer sends with each request.
 PARAMETERS: Mapping[str, Any] = {"temperature": 0, "seed": 31415}
 VERDICTS = {
     "a": "subset",
@@ -35,7 +40,10 @@ VERDICTS = {
     "e": "irrelevant differences",
     "f": "no answer",
 }
+# The official scorer accepts an answer with more details, with the same ones, or with other details
+# that do not matter. A subset (a) scores 0.
 FULL_MARKS = frozenset("bce")
+# The official scorer cuts answers here, so a judge never reads the end of a long one.
 MAX_ANSWER_CHARACTERS = 4000
 
 
@@ -66,16 +74,13 @@ NOT_ANSWERED = Judgment(None, 0, 0)
 
 
 def official_score(reply: str) -> int:
-    """Return 1 if the reply's last character is b, c or e, in either case.
-
-    Else 0.
-
-    An empty reply scores 0.
-    """
+    """Return 1 if the reply's last character is b, c or e, in either case, else 0."""
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
-def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
+def read_judgment(
+    reply: str, finish_reason: str | None = None, refusal: str | None = None
+) -> Judgment:
     """Read the judgment in a reply.
 
     The official score depends only on the last character. A verdict is readable if that character
@@ -93,6 +98,7 @@ def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | N
         reason = "the reply was truncated"
     elif not text:
         reason = "the reply is empty"
+    # Officially, the last character decides even if it is the end of a word.
     elif letter not in VERDICTS or text[-2:-1].isalnum():
         reason = f"the reply does not end with a letter from A to F: {text[-40:]!r}"
     if reason:
@@ -102,10 +108,7 @@ def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | N
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge: the model, its prompt, and the parameters of a request.
-
-    See ``judge_for``.
-    """
+    """A judge: the model, its prompt, and the parameters of a request. See ``judge_for``."""
 
     caller: Caller
     prompt: Prompt
@@ -114,22 +117,23 @@ class Judge:
 
     def signature(self) -> dict[str, object]:
         """Return the fields of a signature: everything that the score depends on except the data."""
-        return {
+        fields: dict[str, object] = {
             "judge": self.caller.model,
             "judge_endpoint": self.caller.endpoint.base_url,
             "judge_prompt": self.prompt.label,
-            **{f"judge_{name}": value for name, value in self.parameters.items()},
-            "judge_cache_key": self.llm_cache_key or None,
         }
+        for name, value in self.parameters.items():
+            fields[f"judge_{name}"] = value
+        # Replies under another key are other samples of the same judge.
+        fields["judge_cache_key"] = self.llm_cache_key or None
+        return fields
 
     def requests(
         self, questions: Sequence[str], references: Sequence[Any], predictions: Sequence[Any]
     ) -> dict[int, ChatRequest]:
-        """Return the request for each prediction that is judged, by position.
+        """Return the request for each prediction that is judged (see ``is_judged``), by position.
 
-        See ``is_judged``.
-
-        The judge gets the first 4,000 characters of an answer.
+        As in the official scorer, the judge gets the first 4,000 characters of an answer.
 
         Raises:
             InputError: no questions, lists of different lengths, or a question that is not a
@@ -141,9 +145,8 @@ class Judge:
                 f"{len(questions)} questions for {len(references)} references; expected one for each"
             )
         requests = {}
-        for i, (question, reference, prediction) in enumerate(
-            zip(questions, references, predictions, strict=True)
-        ):
+        rows = zip(questions, references, predictions, strict=True)
+        for i, (question, reference, prediction) in enumerate(rows):
             if not is_judged(prediction):
                 continue
             if not isinstance(question, str):
@@ -160,10 +163,7 @@ class Judge:
 
 
 def is_judged(prediction: Any) -> bool:
-    """Tell whether a prediction is sent to the judge.
-
-    ``UNANSWERED`` scores 0 without a call. So does None, on which the official scorer fails.
-    """
+    """Tell whether a prediction is sent to the judge. An unanswered question scores 0 without it."""
     return prediction is not UNANSWERED and prediction is not None
 
 
@@ -192,14 +192,15 @@ class Judged:
 
     @property
     def scores(self) -> list[int]:
-        """Return the official scores of unanswered questions (0) and of replies, also of unreadable ones (mostly 0).
+        """Return the official scores of unanswered questions (0) and of all replies.
 
-        Questions whose call failed are not in them: there is no reply to count.
+        Unreadable replies count, too, mostly as 0. Questions whose call failed have no score: there
+        is no reply to count.
         """
         return [judgment.score for judgment in self.per_question if judgment.score is not None]
 
     def as_dict(self) -> Json:
-        """Return the scores, counts, and the positions of items without a verdict, as JSON data."""
+        """Return counts, verdicts, usage, and items without a verdict, or why there is no score."""
         about = {
             "model": self.judge.caller.model,
             "prompt": self.judge.prompt.label,
@@ -207,35 +208,38 @@ class Judged:
         }
         if not self.per_question:
             return {"absent": {"gpt": self.absent}} | about
-        readable = [judgment.readable for judgment in self.per_question if judgment.readable is not None]
-        means = {"gpt": self.scores, "gpt_readable": readable}
-        scores: Json = {name: sum(values) / len(values) for name, values in means.items() if values}
+        readable = 0
+        unreadable = []
+        for i, judgment in enumerate(self.per_question):
+            if judgment.readable is not None:
+                readable += 1
+            if judgment.reason is not None:
+                unreadable.append({"index": i, "reason": judgment.reason})
+        result: Json = {}
+        if self.absent:
+            result["absent"] = {"gpt": self.absent}
         verdicts = Counter(judgment.verdict for judgment in self.per_question)
-        parts = {
-            "counts": {
-                "questions": len(self.per_question),
-                "scored": len(self.scores),
-                "readable": len(readable),
-                "unanswered": self.per_question.count(NOT_ANSWERED),
-                "shortened": self.shortened,
-            },
-            "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS.values()},
-            "unreadable": [
-                {"index": i, "reason": judgment.reason}
-                for i, judgment in enumerate(self.per_question)
-                if judgment.reason is not None
-            ],
-            "usage": self.usage.as_dict(),
+        result["counts"] = {
+            "questions": len(self.per_question),
+            "scored": len(self.scores),
+            "readable": readable,
+            "unanswered": self.per_question.count(NOT_ANSWERED),
+            "shortened": self.shortened,
         }
-        return ({"absent": {"gpt": self.absent}} if self.absent else scores) | parts | about
+        result["verdicts"] = {verdict: verdicts[verdict] for verdict in VERDICTS.values()}
+        result["unreadable"] = unreadable
+        result["usage"] = self.usage.as_dict()
+        return result | about
 
     def deviations(self) -> list[str]:
-        """Return the effect of failed calls on the official score, in sentences, or [] if no call failed."""
+        """Return the effect of failed calls on the official score, or [] if no call failed."""
         failed = len(self.per_question) - len(self.scores)
-        return [f"{failed} of {len(self.per_question)} answers are left out"] if failed else []
+        if not failed:
+            return []
+        return [f"{failed} of {len(self.per_question)} answers are left out"]
 
     def notes(self) -> list[str]:
-        """Return the calls and their tokens and cost, and the same, estimated, of the calls without a reply."""
+        """Return the cost of the calls, and the estimated cost of the calls without a reply."""
         cached = f" ({self.usage.cached} replies from the cache)"
         lines = []
         if self.usage.calls or self.usage.cached:
@@ -265,24 +269,28 @@ def judge_for(
             the user message as plain text, with the fields {question}, {reference}, {answer}.
         parameters: added to temperature 0 and seed 31415. None as a value removes one of them.
         llm_cache_key: replies cached under another key are not used.
-        **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``, or a
-            pair: the price per million prompt tokens and per million reply tokens).
+        **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``,
+            or a pair: the price per million prompt tokens and per million reply tokens).
 
     Raises:
         InputError: an option that is unknown or out of range, or a prompt that cannot be used.
         SourceUnavailable: prompt="official", and the authors' file is not available.
     """
+    # A pair of prices is easier to write in JSON than an object.
     prices = limits.get("prices")
     if prices is not None and not isinstance(prices, Prices):
         limits["prices"] = Prices(*prices)
-    caller = caller_for(model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits)
+    caller = caller_for(
+        model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits
+    )
     return Judge(caller, judge_prompt(prompt), merged(PARAMETERS, parameters), llm_cache_key)
 
 
 def judge_from(options: Any, **named: Any) -> Judge:
-    """Call ``judge_for`` with options in a dict or in JSON text, which override ``named``, or None for no options.
+    """Call ``judge_for`` with options in a dict or in JSON text, which override ``named``.
 
-    Raises InputError for anything else, and for a value of another type.
+    Raises:
+        InputError: the options are neither of them nor None, or a value has another type.
     """
     try:
         values = json_of(options) if isinstance(options, str) else options
@@ -306,36 +314,45 @@ def judge_answers(
 ) -> Judged:
     """Let a model judge answers.
 
-    Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works
-    inside a running event loop (notebooks).
+    Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. It
+    works inside a running event loop, such as a notebook's.
 
     The official score is absent, with the reason, if calls are needed and there is no key, or if
-    every call failed. An answer whose call failed has no score. Raises InputError as
-    ``Judge.requests``, and MissingExtra if calls are needed and the openai package is not
-    installed.
+    every call failed. An answer whose call failed has no score.
+
+    Raises:
+        InputError: as ``Judge.requests``.
+        MissingExtra: calls are needed, and the openai package is not installed.
     """
     requests = judge.requests(questions, references, predictions)
     asked = list(requests.values())
-    client = judge.caller.client()
+    client = client_for(judge.caller)
     unusable = judge.caller.endpoint.why_unusable
+    # Without a key, the score is absent. Upstream reports 0, as if all answers were wrong.
     if unusable and (needed := client.plan(asked)).calls:
         return Judged(judge, (), unusable, 0, client.usage([]), needed)
     outcomes = client.complete(asked, progress) if requests else []
-    judgments = {
-        i: read_judgment(reply.text, reply.finish_reason, reply.refusal)
-        if (reply := outcome.reply)
-        else Judgment(None, None, None, outcome.reason or "no reply")
-        for i, outcome in zip(requests, outcomes, strict=True)
-    }
-    failed = bool(outcomes) and not any(outcome.reply for outcome in outcomes)
+    judgments = [NOT_ANSWERED] * len(questions)
+    without_reply = []
+    for (i, request), outcome in zip(requests.items(), outcomes, strict=True):
+        if reply := outcome.reply:
+            judgments[i] = read_judgment(reply.text, reply.finish_reason, reply.refusal)
+        else:
+            judgments[i] = Judgment(None, None, None, outcome.reason or "no reply")
+            without_reply.append(request)
+    # If some calls fail, their answers are left out. If all fail, the server is the problem.
+    absent = None
+    if outcomes and len(without_reply) == len(outcomes):
+        absent = f"all {len(outcomes)} calls failed: {outcomes[0].reason}"
+    n_shortened = 0
+    for i in requests:
+        n_shortened += len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS
     return Judged(
         judge,
-        tuple(judgments.get(i, NOT_ANSWERED) for i in range(len(questions))),
-        absent=f"all {len(outcomes)} calls failed: {outcomes[0].reason}" if failed else None,
-        shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
+        tuple(judgments),
+        absent=absent,
+        shortened=n_shortened,
         usage=client.usage(outcomes),
-        needed=client.plan(
-            [request for request, outcome in zip(asked, outcomes, strict=True) if not outcome.reply]
-        ),
+        needed=client.plan(without_reply),
         models=tuple(models_of(outcomes)),
     )

@@ -23,16 +23,21 @@ from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.text import repair
 from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
 
-NAME = "fanoutqa-1"  # the number changes when a normal form does
+# The number changes when a normal form does.
+NAME = "fanoutqa-1"
+# A block is the unit of progress, and of what an interrupted run has kept.
 CHARACTERS_PER_BLOCK = 1_000_000
-CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000  # about a second's work for one processor
-# Linear time on any text: a match cannot start inside a run of digits, and possessive quantifiers
-# do not backtrack.
+# About a second's work for one processor, so that all processors of a cluster get some.
+CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000
+# The pattern takes linear time on any text: a match cannot start inside a run of digits, and
+# possessive quantifiers do not backtrack.
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
+# The official scorer keeps quotes, brackets and dashes.
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
 WHITESPACE = re.compile(r"\s+")
 MAX_BYTES = 256 * 1024 * 1024
 DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"
+# Older versions of SQLite allow 999 variables in a query.
 KEYS_PER_QUERY = 500
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -44,35 +49,30 @@ CREATE TABLE IF NOT EXISTS forms (
 
 
 def before_lemmas(text: Any) -> str:
-    """Apply the steps before lemmatization: ``str``, lowercase, repair by ftfy, removal of thousands commas."""
+    """Apply the steps of ``normalize`` before lemmatization."""
+    # In the official order: lowercase comes first, so that ftfy sees no capital letters.
     text = repair(str(text).lower())
     return THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def after_lemmas(text: str) -> str:
-    """Apply the steps after lemmatization: delete ``, .
-
-    ? ! : ;``, replace each run of whitespace by one space.
-    """
+    """Apply the steps of ``normalize`` after lemmatization."""
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
 class Normalizer:
-    """The normalizer with one lemmatizer (see ``resolve_lemmatizer``), for many texts, with a cache between runs."""
+    """The normalizer with one lemmatizer, for many texts, with a cache between runs."""
 
     def __init__(
         self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None
     ) -> None:
         self.lemmatizer = resolve_lemmatizer(lemmatizer)
         self.cache = cache
-        self.name = f"{NAME}+ftfy-{package_version('ftfy')}"  # in signatures
+        self.name = f"{NAME}+ftfy-{package_version('ftfy')}"
 
     @property
     def key(self) -> str:
-        """Everything that a normal form depends on except the text.
-
-        The key of the cache.
-        """
+        """The key of the cache: everything that a normal form depends on except the text."""
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
@@ -88,26 +88,36 @@ class Normalizer:
     ) -> dict[str, str]:
         """Return the normal form of each distinct ``str(text)``.
 
-        ``progress`` is called with the number of characters processed and of all characters, after
-        each block.
+        After each block, ``progress`` is called with the number of texts that are done and of all
+        texts. Texts with a form in the cache are not counted.
         """
+        # References are the same in every run, and many answers repeat them.
         distinct = list(dict.fromkeys(map(str, texts)))
-        forms = self.cache.get(self.key, distinct) if self.cache else {}
+        forms: dict[str, str] = {}
+        if self.cache:
+            forms = self.cache.get(self.key, distinct)
         missing = [text for text in distinct if text not in forms]
         if not missing:
             return forms
-        from qabench.io.workers import cluster, map_loaded  # imports multiprocessing
+        # This imports multiprocessing, which is slow.
+        from qabench.io.workers import cluster, map_loaded
 
-        total, done = sum(map(len, missing)), 0
-        size = CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK
+        size = CHARACTERS_PER_BLOCK
+        key = None
+        if cluster():
+            size = CHARACTERS_PER_BLOCK_ON_A_CLUSTER
+            key = self.lemmatizer.key
         blocks = list(grouped(missing, size))
-        load = partial(_load, self.lemmatizer, self.lemmatizer.key if cluster() else None)
+        load = partial(_load, self.lemmatizer, key)
+        total = len(missing)
+        done = 0
         for block, normal in zip(blocks, map_loaded(load, blocks), strict=True):
-            new = dict(zip(block, normal, strict=True))
-            if self.cache:  # after each block, so that an interrupted run can continue
-                self.cache.put(self.key, new)
-            forms |= new
-            done += sum(map(len, block))
+            new_forms = dict(zip(block, normal, strict=True))
+            if self.cache:
+                # An interrupted run can continue after the last block.
+                self.cache.put(self.key, new_forms)
+            forms |= new_forms
+            done += len(block)
             if progress:
                 progress(done, total)
         return forms
@@ -125,7 +135,7 @@ def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list
 
 
 def check_key(lemmatizer: Lemmatizer, key: str) -> None:
-    """Raise QabenchError if a lemmatizer, loaded on another machine of a cluster, has another key there."""
+    """Raise QabenchError if a lemmatizer has another key on this machine of a cluster."""
     if lemmatizer.key != key:
         raise QabenchError(
             f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}"
@@ -142,31 +152,33 @@ def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """Return the official FanOutQA normal form of one text.
 
-    The steps, in this order: ``str``. Lowercase. ``ftfy.fix_text``. Thousands commas in numbers
-    removed. SpaCy lemmas joined by one space. The characters ``, . ? ! : ;`` deleted. Each run of
-    whitespace replaced by one space. Leading and trailing spaces are kept, as upstream.
+    The text is converted by ``str`` and to lowercase, repaired by ``ftfy.fix_text``, and numbers
+    lose their thousands commas. Then it is replaced by the lemmas that spaCy finds, joined by one
+    space. The characters ``, . ? ! : ;`` are deleted, and each run of whitespace becomes one space.
+    Leading and trailing spaces are kept, as upstream. For more than a few texts use
+    ``Normalizer(...).batch``, which is much faster.
 
     Args:
         text: any object. It is converted by ``str`` first, so None becomes "none".
         lemmatizer: see ``resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
 
-    Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa. For more than a few
-        texts use ``Normalizer(...).batch``, which is much faster.
+    Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa.
     """
     return Normalizer(lemmatizer)(text)
 
 
 class NormalizedTextCache(EntryFile):
-    """A bounded SQLite file of normalized strings.
+    """A bounded SQLite file of normalized strings (see ``EntryFile``).
 
-    See ``EntryFile``. Neither damage nor its absence changes a score.
-
-    The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and
-    spaCy, the digest of the model) and of the text, so an entry is never used for another
-    normalizer. When the file reaches ``max_bytes``, the oldest quarter of the entries is deleted.
+    Scores do not depend on it: a damaged or missing entry is computed again. The key of an entry is
+    a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of the
+    model) and of the text, so an entry is never used for another normalizer. When the file reaches
+    ``max_bytes``, the oldest quarter of the entries is deleted.
     """
 
-    def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:
+    def __init__(
+        self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False
+    ) -> None:
         super().__init__(
             path or cache_dir() / "normalized.sqlite",
             SCHEMA,
@@ -181,24 +193,20 @@ class NormalizedTextCache(EntryFile):
     @classmethod
     def default(cls, hold: bool = False) -> NormalizedTextCache | None:
         """Return the user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
-        return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls(hold=hold)
+        if os.environ.get(DISABLING_VARIABLE) == "0":
+            return None
+        return cls(hold=hold)
 
     def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
         """Return the normal forms in the cache, by text."""
         by_digest = {_digest(key, text): text for text in texts}
-        every = list(by_digest)
-
-        def read(connection: sqlite3.Connection) -> dict[str, str]:
-            forms = {}
-            for start in range(0, len(every), KEYS_PER_QUERY):
-                digests = every[start : start + KEYS_PER_QUERY]
-                query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({','.join('?' * len(digests))})"
-                for digest, form, checksum in connection.execute(query, digests):
-                    if self.is_whole(digest, form, checksum) and digest in by_digest:
-                        forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
-            return forms
-
-        return self.attempt(read)
+        digests = list(by_digest)
+        rows = self.attempt(lambda connection: _rows(connection, digests))
+        forms = {}
+        for digest, form, checksum in rows:
+            if self.is_whole(digest, form, checksum) and digest in by_digest:
+                forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
+        return forms
 
     def put(self, key: str, forms: Mapping[str, str]) -> None:
         """Store normal forms by text."""
@@ -208,18 +216,36 @@ class NormalizedTextCache(EntryFile):
             rows.append((digest, value, entry_checksum(digest, value)))
         self.attempt(lambda connection: self._store(connection, rows))
 
-    def _store(self, connection: sqlite3.Connection, rows: Sequence[tuple[bytes, bytes, bytes]]) -> None:
-        with connection:  # commits, or rolls back after an error
+    def _store(
+        self, connection: sqlite3.Connection, rows: Sequence[tuple[bytes, bytes, bytes]]
+    ) -> None:
+        def pragma(name: str) -> int:
+            return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+        # The block commits, or rolls back after an error.
+        with connection:
             connection.execute("BEGIN IMMEDIATE")
             # Only missing entries are stored, so an existing entry is a damaged one.
             connection.executemany(
                 "INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows
             )
-            pragmas = ("page_count", "freelist_count", "page_size")
-            pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
-            if (pages - free) * size > self.max_bytes:
-                oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+            pages_in_use = pragma("page_count") - pragma("freelist_count")
+            if pages_in_use * pragma("page_size") > self.max_bytes:
+                oldest = (
+                    "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+                )
                 connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
+
+
+def _rows(connection: sqlite3.Connection, digests: Sequence[bytes]) -> list[Any]:
+    """Return (digest, form, checksum) of the entries with these digests."""
+    rows: list[Any] = []
+    for start in range(0, len(digests), KEYS_PER_QUERY):
+        batch = digests[start : start + KEYS_PER_QUERY]
+        marks = ",".join("?" * len(batch))
+        query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({marks})"
+        rows += connection.execute(query, batch).fetchall()
+    return rows
 
 
 def _digest(key: str, text: str) -> bytes:

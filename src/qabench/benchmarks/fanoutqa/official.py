@@ -28,11 +28,11 @@ PROMPTS = {
 }
 
 AS_KANI = ", counted as kani counts"
-"""The end of the name of a token counter that counts a message to an OpenAI model as the authors' chat library does."""
+"""The end of the name of a token counter that counts as the authors' chat library does."""
 
 
 def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Callable[[str], bool]:
-    """Return whether a value contains a version in ``low <= version < high`` (the first group)."""
+    """Return a test of values: whether the pattern's first group is a version in [low, high)."""
 
     def accepts(value: str) -> bool:
         match = re.fullmatch(pattern, value)
@@ -46,7 +46,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _prompt_sentence(name: str, value: str) -> str:
-    prompt = "qabench's own" if value.startswith("qabench-") else value
+    prompt = value
+    if value.startswith("qabench-"):
+        prompt = "qabench's own"
     return f"{name.replace('_', ' ')}: {prompt}, not the authors'"
 
 
@@ -85,25 +87,23 @@ for _section, _name in (("common", "prompt"), ("judge", "judge_prompt")):
     _field = _DECLARED[_section][_name]
     _DECLARED[_section][_name] = replace(_field, says=partial(_prompt_sentence, _name))
 _COMMON = _DECLARED["common"]
-_OPTIONAL = _DECLARED["bleurt"] | _DECLARED["judge"]
+# Every run records its prompt and protocol. A file of predictions has neither.
+_RUN = dict(_COMMON)
+for _name in ("prompt", "protocol"):
+    _RUN[_name] = replace(_COMMON[_name], absent=False)
+# The metric fanoutqa has BLEURT and the judge only if it is asked for them.
+_OPTIONAL = {}
+for _name, _field in (_DECLARED["bleurt"] | _DECLARED["judge"]).items():
+    _OPTIONAL[_name] = replace(_field, absent=True)
 
 DECLARATIONS: Mapping[str, Declaration] = {
     # The fields that all runs record, scored or not.
-    "fanout_run": {
-        **_COMMON,
-        **{name: replace(_COMMON[name], absent=False) for name in ("prompt", "protocol")},
-    },
+    "fanout_run": _RUN,
     "fanout_acc": _COMMON | _DECLARED["accuracy"],
     "fanout_rouge": _COMMON | _DECLARED["rouge"],
     "fanout_bleurt": _COMMON | _DECLARED["bleurt"],
     "fanout_judge": _COMMON | _DECLARED["judge"],
     # Not a score of the authors: only the fields of the run can deviate from theirs.
     "fanout_evidence": _COMMON | _DECLARED["evidence"],
-    # The metric fanoutqa has all of them. BLEURT and the judge are optional.
-    "fanoutqa": {
-        **_COMMON,
-        **_DECLARED["accuracy"],
-        **_DECLARED["rouge"],
-        **{name: replace(field, absent=True) for name, field in _OPTIONAL.items()},
-    },
+    "fanoutqa": _COMMON | _DECLARED["accuracy"] | _DECLARED["rouge"] | _OPTIONAL,
 }

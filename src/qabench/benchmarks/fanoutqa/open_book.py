@@ -1,4 +1,4 @@
-"""The open-book setting: a conversation in which the model searches Wikipedia, by tool calls or in plain text.
+"""The open-book setting: the model searches Wikipedia, by tool calls or in plain text.
 
 The protocol is the authors' own: their tool, its results, and their handling of a full window.
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and
@@ -6,12 +6,15 @@ the chat library that it uses, kani 0.7.2.
 
 Differences, all of them in what this project cannot or should not send:
 
-- kani sends a result whose call was dropped with the role "function". Here a call and its result are dropped together,
-  because OpenAI rejects a result without its call.
-- A search that fails, after retries, fails the question instead of telling the model about the error.
-- Arguments that are not JSON are the query (Inspect reads them so). Kani tells the model that they are not JSON.
+- kani sends a result whose call was dropped with the role "function". Here a call and its result
+  are dropped together, because OpenAI rejects a result without its call.
+- A search that fails, after retries, fails the question instead of telling the model about the
+  error.
+- Arguments that are not JSON are the query (Inspect AI reads them so). The package kani tells the
+  model that they are not JSON.
 - The request has `tool_choice: auto`, the default of OpenAI's API.
-- A query is cut after 300 characters for the search of similar titles, which Wikipedia rejects if it is longer.
+- A query is cut after 300 characters for the search of similar titles, which Wikipedia rejects if
+  it is longer.
 """
 
 from __future__ import annotations
@@ -23,49 +26,47 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageTool,
-    ChatMessageUser,
-    Model,
-    execute_tools,
-    get_model,
-)
-from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.tool import ToolCall, ToolDef, ToolParam, ToolParams
-from inspect_ai.util import concurrency
 from pydantic import ValidationError, validate_call
 
-from qabench.adapters.inspect import note_prediction
+from qabench.benchmarks.conversation import (
+    Call,
+    CarryOut,
+    Conversation,
+    LanguageModel,
+    TokenCounter,
+    Tool,
+)
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
+from qabench.benchmarks.fanoutqa.logs import pages_read
 from qabench.benchmarks.fanoutqa.normalizer import Normalizer, shared_normalizer
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
-from qabench.benchmarks.fanoutqa.window import (
-    TokenCounter,
-    context_window,
-    counters,
-    how_many_fit,
-    prompt_tokens,
-)
-from qabench.data.rows import Json, Row
+from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
+from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
+from qabench.io.daemon_thread import in_daemon_thread
+from qabench.prompts.prompt import Prompt
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import ask_model, in_daemon_thread
-from qabench.tasks.prompts import Prompt
 
 SEARCHES = ("auto", "tools", "text")
+# The authors' runner gives up a question after ten minutes.
 SECONDS_PER_QUESTION = 600
-TOKENS_FOR_REPLY = 450  # kani's default
-TOOL_MARKUP_TOKENS = 16  # kani adds them to the tokens of the tool's description
-ERRORS_IN_A_ROW = 2  # after so many turns with a failed call, kani sends no tools
+# The tokens that kani, the authors' chat library, keeps free by default.
+TOKENS_FOR_REPLY = 450
+# kani adds these to the tokens of the tool's description.
+TOOL_MARKUP_TOKENS = 16
+# kani sends no tools after two turns in a row with a failed call.
+ERRORS_IN_A_ROW = 2
 SIMILAR_TITLES = 10
-QUERY_CHARACTERS = 300  # Wikipedia's search rejects longer queries
+# Wikipedia's search rejects longer queries.
+QUERY_CHARACTERS = 300
+# Problems of a question that a run counts.
+WITHOUT_QUESTION = "the question no longer fit into the model's window"
+REPEATED_SEARCH = "a search was repeated"
+# Only a reply that begins with this is a search. The query is on one line.
 _SEARCH = re.compile("<search>(.+?)</search>")
 
 
-@solver
 def open_book(
     strings: SearchPrompts,
     official: bool,
@@ -74,85 +75,107 @@ def open_book(
     tokenizer: str | None,
     lemmatizer: str,
     wiki: str | None,
-) -> Solver:
+    max_turns: int,
+) -> CarryOut:
     """Let the model search until it answers.
 
-    The sample's metadata["searches"] lists the searches in order: the title and the id of the page
-    (or the query if there is no such page), and the number of fragments shown and of all.
+    After ``max_turns`` replies that search, the last text is the answer, which is a deviation.
 
-    With ``official``, the fragments of a page are ranked by the row's ``query``, and the reply
-    has the authors' reserve of tokens. Otherwise they are ranked by the question, with a reserve of
-    ``ANSWER_TOKENS``. For the others see the task. Raises InputError for an unknown search, or a
-    wrong ``wiki``.
+    The metadata of a question lists its "searches" in order: the title and the id of the page (or
+    the query if no page has this title), the number of fragments that were shown, and the number of
+    all fragments.
+
+    With ``official``, the fragments of a page are ranked by the row's ``query``, and the reply has
+    the authors' reserve of tokens. Otherwise they are ranked by the question, with a reserve of
+    ``ANSWER_TOKENS``. The other arguments are those of the task.
+
+    Raises:
+        InputError: ``search`` is unknown, or ``wiki`` is wrong.
     """
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
+    if max_turns < 1:
+        raise InputError(f"max_turns is {max_turns}; it must be 1 or more")
     source = wikipedia(wiki)
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
-    refusing: set[str] = set()  # models that reject tools
+    # The models that have rejected tools.
+    refusing: set[str] = set()
 
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        model = get_model()
+    async def search_and_answer(conversation: Conversation) -> None:
+        model = conversation.model
         counter = await counter_of(model)
         searches: list[Json] = []
-        state.metadata["searches"] = searches
-        note_prediction(state, {"pages": []}, {}, add_answer=True)
+        conversation.metadata["searches"] = searches
+        conversation.note_prediction({"pages": []}, {}, add_answer=True)
         window = context_window(model, context_length)
-        room = window - TOKENS_FOR_REPLY if official else prompt_tokens(model, context_length)
-        query = state.metadata["row"]["query" if official else "question"]
+        if official:
+            room = window - TOKENS_FOR_REPLY
+            query = conversation.row["query"]
+        else:
+            room = prompt_tokens(model, context_length)
+            query = conversation.row["question"]
 
-        async def attempt(how: str) -> TaskState:
+        async def attempt(how: str) -> None:
             prompt = prompt_for(strings, how, model)
-            state.user_prompt.text = prompt.filled(question=state.metadata["question"])
+            conversation.set_prompt(prompt.filled(question=conversation.question))
             retrieval = retrieval_signature(counter.name, normalizer, wiki)
             signed = retrieval | {"search": how, "prompt": prompt.label}
 
             def seen(*entries: dict[str, Any]) -> None:
                 searches.extend(entries)
-                note_prediction(state, {"pages": _pages(searches)}, signed, add_answer=True)
+                read = {"pages": pages_read(searches)}
+                conversation.note_prediction(read, signed, add_answer=True)
 
+            # If the first call fails, the log still says how the model was asked.
             seen()
-            tool = OpenBookSearch(query, window // 2, counter, normalizer, seen, source, strings)
-            return await converse(state, tool, room, how == "text")
+            tool = OpenBookSearch(
+                conversation, query, window // 2, counter, normalizer, seen, source, strings
+            )
+            turns = await converse(conversation, tool, room, how == "text", max_turns)
+            if turns == max_turns:
+                signed["turns"] = f"cut after {max_turns}"
+                seen()
 
-        if search == "tools" or (search == "auto" and str(model) not in refusing):
+        # A model that has rejected tools once is not asked with tools again.
+        if search == "tools" or (search == "auto" and model.name not in refusing):
             try:
                 return await attempt("tools")
-            except (
-                Exception
-            ) as error:  # providers refuse tools with errors of their own; others are raised again
-                replied = any(isinstance(message, ChatMessageAssistant) for message in state.messages)
-                if search == "tools" or replied or "tool" not in str(error).lower():
+            # Providers refuse tools with errors of their own. Others are raised again.
+            except Exception as error:
+                # After the first reply, tools were accepted, so it is another error.
+                roles = [message.role for message in conversation.messages]
+                refused = "tool" in str(error).lower() and "assistant" not in roles
+                if search == "tools" or not refused:
                     raise
-                refusing.add(str(model))
-        return await attempt("text")
+                refusing.add(model.name)
+        await attempt("text")
 
-    return solve
-
-
-def _pages(searches: Sequence[Row]) -> list[Json]:
-    """Return the pages with a fragment that the model was shown."""
-    read = [entry for entry in searches if entry["fragments"]]
-    return [{name: entry[name] for name in ("title", "pageid") if entry.get(name)} for entry in read]
+    return search_and_answer
 
 
-def prompt_for(strings: SearchPrompts, search: str, model: Model | None) -> Prompt:
-    """Return the prompt for a way of searching. The authors' runner has another one for gpt-3.5-turbo*."""
+def prompt_for(strings: SearchPrompts, search: str, model: LanguageModel | None) -> Prompt:
+    """Return the prompt for a way of searching. The authors use another one for gpt-3.5-turbo*."""
     if search == "text":
         return strings.text
-    name = model.name.rpartition("/")[2] if model is not None else ""
-    return strings.tools_gpt_35 if name.startswith("gpt-3.5-turbo") else strings.tools
+    name = ""
+    if model is not None:
+        # Without the provider, as in "openai/gpt-4o".
+        name = model.name.rpartition("/")[2]
+    if name.startswith("gpt-3.5-turbo"):
+        return strings.tools_gpt_35
+    return strings.tools
 
 
 @dataclass
 class OpenBookSearch:
-    """The tool ``search`` of one sample.
+    """The tool ``search`` for one question.
 
     The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and
     ``seen`` is called with the entry of each search. See ``open_book``.
     """
 
+    conversation: Conversation
     query: str
     budget: int
     counter: TokenCounter
@@ -161,29 +184,18 @@ class OpenBookSearch:
     wiki: Wikipedia
     strings: SearchPrompts
 
-    def tool(self) -> ToolDef:
-        """Return the tool for a model that calls tools, as the authors define it.
-
-        Inspect never cuts its results.
-        """
-
-        async def search(query: str) -> str:
-            return await self.search(query)
-
-        string = ToolParam(type="string")
-        parameters = ToolParams(
-            properties={"query": string}, required=["query"], additionalProperties=None
-        )
-        return ToolDef(search, "search", self.strings.tool, parameters, max_output=0)
+    def tool(self) -> Tool:
+        """Return the tool for a model that calls tools, as the authors define it."""
+        return Tool("search", self.strings.tool, ("query",), self.search)
 
     async def tool_tokens(self) -> int:
-        """Return the tokens that kani reserves for the tool, which OpenAI shows to its models as TypeScript."""
+        """Return the tokens of the tool as TypeScript, which kani reserves for OpenAI's models."""
         shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
         return await self.counter.count(shown) + TOOL_MARKUP_TOKENS
 
     async def search(self, query: str) -> str:
-        """Return as many fragments of the page with this title as fit, best first, or the titles of similar pages."""
-        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
+        """Return the best fragments of a page that fit. Without the page, return similar titles."""
+        async with self.conversation.at_most(RETRIEVALS_AT_ONCE, "qabench retrieval"):
             page, result = await in_daemon_thread(self._find, query)
         if page is None:
             self.seen({"title": query, "fragments": 0, "of": 0})
@@ -196,26 +208,30 @@ class OpenBookSearch:
         n, _ = await how_many_fit(
             result, self.budget - self.counter.message_tokens, self.counter, render
         )
-        # a page that did not exist at the epoch has none
-        texts = sum(bool(text.strip()) for text in result[:n])
-        self.seen({"title": page.title, "pageid": page.pageid, "fragments": texts, "of": len(result)})
+        # A page that did not exist at the dataset's date has one empty fragment.
+        n_shown = sum(bool(text.strip()) for text in result[:n])
+        self.seen(
+            {"title": page.title, "pageid": page.pageid, "fragments": n_shown, "of": len(result)}
+        )
         return render(n)
 
     def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:
-        """Return the page with this title and its ranked fragments, or the result without such a page. Blocks."""
+        """Return a page and its ranked fragments, or the text for a missing one. Blocks."""
         try:
             page = self.wiki.lookup(title)
         except PageMissing:
             searched = title.strip()[:QUERY_CHARACTERS]
-            similar = self.wiki.search(searched, SIMILAR_TITLES) if searched else []
-            return None, self.strings.similar.filled(
-                titles=self._titles([result.title for result in similar])
-            )
+            similar: list[str] = []
+            if searched:
+                results = self.wiki.search(searched, SIMILAR_TITLES)
+                similar = [result.title for result in results]
+            return None, self.strings.similar.filled(titles=self._titles(similar))
         if isinstance(page, list):
             return None, self.strings.ambiguous.filled(titles=self._titles(page))
         try:
             text = self.wiki.content(page)
-        except PageMissing:  # it did not exist at the epoch. Upstream treats it as an empty page
+        except PageMissing:
+            # The page did not exist at the dataset's date. Upstream treats it as an empty page.
             text = ""
         ranked = rank(self.query, [page], lambda _: text, self.normalizer, official=True)
         return page, [fragment.content for fragment in ranked]
@@ -224,62 +240,107 @@ class OpenBookSearch:
         return "\n".join(self.strings.title.filled(title=title) for title in titles)
 
 
-async def converse(state: TaskState, search: OpenBookSearch, room: int, in_text: bool) -> TaskState:
+async def converse(
+    conversation: Conversation,
+    search: OpenBookSearch,
+    room: int,
+    in_text: bool,
+    max_turns: int,
+) -> int:
     """Alternate replies and searches until a reply does not search.
 
     The answer is the last message with text.
 
-    ``room`` is the maximum number of tokens of the messages and the tool's description. Raises
-    QabenchError if there is no answer within ten minutes, or a message is longer than the window.
+    Args:
+        conversation: about the question.
+        search: the tool.
+        room: the maximum number of tokens of the messages and the tool's description.
+        in_text: whether the model searches in plain text.
+        max_turns: the maximum number of replies that search.
+
+    Returns:
+        The number of replies that searched.
+
+    Raises:
+        QabenchError: there is no answer within ten minutes, or a message is longer than the window.
     """
-    room -= 0 if in_text else await search.tool_tokens()
-    history = _History(list(state.messages), room, search.counter)
-    tools = offered = [] if in_text else [search.tool()]
-    errors = 0
+    tools: list[Tool] = []
+    if not in_text:
+        room -= await search.tool_tokens()
+        tools = [search.tool()]
+    history = _History(conversation, list(conversation.messages), room, search.counter)
+    offered = tools
+    errors = turns = 0
+    problems: set[str] = set()
+    queries: set[str] = set()
     try:
         with anyio.fail_after(SECONDS_PER_QUESTION):
-            while True:
-                state.messages = await history.newest()
-                # Unlike a solver's ``generate``, this accepts parameters without a description.
-                state.output = await ask_model(get_model(), state.messages, state, offered)
-                reply = state.output.message
-                history.messages.append(reply)
-                # kani uses the server's count of a reply, if there is one
-                if not in_text and state.output.usage:
-                    history.tokens[len(history.messages) - 1] = state.output.usage.output_tokens
+            while turns < max_turns:
+                conversation.messages = await history.newest()
+                if conversation.messages[0] is not history.messages[0]:
+                    problems.add(WITHOUT_QUESTION)
+                reply = await conversation.ask_with(conversation.messages, offered)
+                history.messages.append(reply.message)
+                # kani counts a reply's tokens itself only if the server does not say how many it
+                # has.
+                if not in_text and reply.tokens is not None:
+                    history.tokens[len(history.messages) - 1] = reply.tokens
                 if in_text:
-                    results = await _search_in_text(search, reply)
+                    results = await _search_in_text(search, reply.message)
                 else:
-                    results, failed = await _run_calls(reply, tools)
+                    results, failed = await _run_calls(conversation, reply.message, tools)
                     errors = errors + 1 if failed else 0
-                    offered = [] if errors == ERRORS_IN_A_ROW else offered
+                    if errors == ERRORS_IN_A_ROW:
+                        offered = []
                 if not results:
                     break
+                turns += 1
                 history.messages += results
+                new_queries = _queries(reply.message, in_text)
+                if queries.intersection(new_queries):
+                    problems.add(REPEATED_SEARCH)
+                queries.update(new_queries)
     except TimeoutError:
         raise QabenchError(
             f"no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit"
         ) from None
     finally:
-        state.messages = history.messages
-    texts = [message.text for message in history.messages[1:] if message.text]
-    state.output.completion = texts[-1] if texts else ""
-    return state
+        conversation.messages = history.messages
+    answers = history.messages[1:]
+    if turns == max_turns:
+        problems.add(f"stopped after {max_turns} turns with a search")
+        # The last message is a result, which is not an answer.
+        answers = [message for message in answers if message.role == "assistant"]
+    for problem in sorted(problems):
+        conversation.note_problem(problem)
+    answer = ""
+    for message in answers:
+        if message.text:
+            answer = message.text
+    conversation.set_answer(answer)
+    return turns
+
+
+def _queries(reply: Any, in_text: bool) -> list[str]:
+    """Return what a reply searches for."""
+    if in_text:
+        tag = _SEARCH.match(reply.text)
+        return [tag[1]] if tag else []
+    return [str(call.arguments.get("query")) for call in reply.tool_calls or []]
 
 
 @dataclass
 class _History:
-    """All messages of a conversation, and the number of tokens of those that were counted, by position."""
+    """All messages of a conversation, and the tokens of those that were counted, by position."""
 
-    messages: list[ChatMessage]
+    conversation: Conversation
+    messages: list[Any]
     room: int
     counter: TokenCounter
     tokens: dict[int, int] = field(default_factory=dict)
 
-    async def newest(self) -> list[ChatMessage]:
-        """Return the newest messages that fit.
-
-        The oldest ones, including the question, are dropped.
+    async def newest(self) -> list[Any]:
+        """Return the newest messages that fit. The oldest ones are dropped, even the question.
 
         A reply and the results of its calls are kept or dropped together. If the results of the
         last reply do not fit, its oldest calls are dropped with their results, but not the newest
@@ -300,51 +361,63 @@ class _History:
             if room < 0:
                 break
             first -= 1
-        starts = [
-            i for i, message in enumerate(self.messages) if not isinstance(message, ChatMessageTool)
-        ]
-        if whole := [start for start in starts if start >= first]:
-            return self.messages[whole[0] :]
-        reply, oldest = self.messages[starts[-1]], len(self.messages) - 1
-        room = self.room - await self._tokens(starts[-1]) - await self._tokens(oldest)
-        while oldest - 1 > starts[-1] and (room := room - await self._tokens(oldest - 1)) >= 0:
+        # A reply and the results of its calls stay together: results cannot be the first message.
+        for start in range(first, len(self.messages)):
+            if self.messages[start].role != "tool":
+                return self.messages[start:]
+        # Only results fit, those of the last reply.
+        oldest = len(self.messages) - 1
+        last_reply = oldest
+        while self.messages[last_reply].role == "tool":
+            last_reply -= 1
+        reply = self.messages[last_reply]
+        room = self.room - await self._tokens(last_reply) - await self._tokens(oldest)
+        while oldest - 1 > last_reply and (room := room - await self._tokens(oldest - 1)) >= 0:
             oldest -= 1
         results = self.messages[oldest:]
-        ids = {result.tool_call_id for result in results if isinstance(result, ChatMessageTool)}
+        # If not even the newest result fits in beside the reply, both are sent all the same.
+        ids = set()
+        for result in results:
+            if result.role == "tool":
+                ids.add(result.tool_call_id)
+        # A call is dropped with its result.
         calls = [call for call in getattr(reply, "tool_calls", None) or [] if call.id in ids]
-        return [reply.model_copy(update={"tool_calls": calls}), *results]
+        return [self.conversation.with_calls(reply, calls), *results]
 
     async def _tokens(self, position: int) -> int:
         """Count as kani does: the text, the names and arguments of calls, and the name of a result."""
         if not self.tokens.get(position):
             message = self.messages[position]
-            calls = (message.tool_calls or []) if isinstance(message, ChatMessageAssistant) else []
-            parts = [part for call in calls for part in (call.function, json.dumps(call.arguments))]
-            if isinstance(message, ChatMessageTool) and message.function:
-                parts.append(message.function)
-            counts = [await self.counter.count(part) for part in parts]
-            self.tokens[position] = await self.counter.message(message.text) + sum(counts)
+            texts = []
+            if message.role == "assistant":
+                for call in message.tool_calls or []:
+                    texts += [call.function, json.dumps(call.arguments)]
+            elif message.role == "tool" and message.function:
+                texts.append(message.function)
+            n_tokens = 0
+            for text in texts:
+                n_tokens += await self.counter.count(text)
+            self.tokens[position] = n_tokens + await self.counter.message(message.text)
         return self.tokens[position]
 
 
 async def _run_calls(
-    reply: ChatMessageAssistant, tools: Sequence[ToolDef]
-) -> tuple[list[ChatMessage], bool]:
-    """Return the results of a reply's calls, and whether one cannot be run.
+    conversation: Conversation, reply: Any, tools: Sequence[Tool]
+) -> tuple[list[Any], bool]:
+    """Return the results of a reply's calls, and whether one of them cannot be run.
 
-    Its result is in kani's words.
+    A call that cannot be run is answered with the same message as by kani, the authors' chat
+    library, because the model reads it.
     """
-    results: list[ChatMessage] = []
+    results: list[Any] = []
     failed = False
     for call in reply.tool_calls or []:
         if problem := _problem(call):
             failed = True
             name = call.function if call.function == "search" else None
-            results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
+            results.append(conversation.tool_message(problem, call, name))
         else:
-            alone = reply.model_copy(update={"tool_calls": [call]})
-            # 0: the whole result, as in kani. Inspect cuts it after 16 KiB by default.
-            results += (await execute_tools([alone], tools, max_output=0)).messages
+            results += await conversation.result_of(call, reply, tools)
     return results, failed
 
 
@@ -358,7 +431,7 @@ _search_arguments.__qualname__ = "search"
 _DOCS, _DOCS_OF_AUTHORS = re.compile(r"(?<=//errors\.pydantic\.dev/)[\d.]+(?=/)"), "2.6"
 
 
-def _problem(call: ToolCall) -> str | None:
+def _problem(call: Call) -> str | None:
     """Return what kani tells the model about a call that it cannot run, or None if it can."""
     if call.function != "search":
         return f"The function {call.function!r} is not defined. Only use the provided functions."
@@ -371,11 +444,12 @@ def _problem(call: ToolCall) -> str | None:
     return None
 
 
-async def _search_in_text(search: OpenBookSearch, reply: ChatMessageAssistant) -> list[ChatMessage]:
-    """Return the result of the search at the beginning of a reply, which is cut after it, or [] if there is none."""
-    reply.text = reply.text.strip()  # the authors' engines strip replies
+async def _search_in_text(search: OpenBookSearch, reply: Any) -> list[Any]:
+    """Cut a reply after the search that it starts with, and return the search's result, or []."""
+    # The authors' engines strip replies.
+    reply.text = reply.text.strip()
     tag = _SEARCH.match(reply.text)
     if tag is None:
         return []
     reply.text = reply.text[: tag.end()]
-    return [ChatMessageUser(content=await search.search(tag[1]))]
+    return [search.conversation.user_message(await search.search(tag[1]))]

@@ -1,8 +1,7 @@
-"""FanOutQA's prompts: this project's prompts, and the authors' prompts, read at run time from their
-pinned source files.
+"""FanOutQA's prompts: the authors', read at run time from their pinned files, and qabench's own.
 
-This project's prompts follow the same terms: zero-shot, only the answer, one list item per line,
-and the date of the Wikipedia snapshot. Scores with them are not comparable with published scores.
+qabench's prompts follow the same terms: zero-shot, only the answer, one list item per line, and the
+date of the Wikipedia snapshot. Scores with them are not comparable with published scores.
 
 Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (the paper's runs) and
 ``fanoutqa/eval/llm.py`` (the judge).
@@ -17,23 +16,23 @@ from typing import Any
 
 from qabench.data.rows import Row
 from qabench.errors import InputError
-from qabench.loading_scripts import open_path
-from qabench.tasks.prompts import (
+from qabench.loading_scripts import dataset_table
+from qabench.prompts.authors import PromptSource
+from qabench.prompts.prompt import (
     AUTO,
     DATA_NOT_INSTRUCTIONS,
     OFFICIAL,
     QABENCH,
     Prompt,
-    PromptSource,
     check_fields,
     chosen_prompt,
     chosen_protocol,
     read_prompt,
 )
 
-CLOSED_BOOK_FILE, OPEN_BOOK_FILE, EVIDENCE_PROVIDED_FILE = (
-    f"reference/paper_benchmarks/run_{name}.py" for name in ("closedbook", "openbook", "wiki_provided")
-)
+CLOSED_BOOK_FILE = "reference/paper_benchmarks/run_closedbook.py"
+OPEN_BOOK_FILE = "reference/paper_benchmarks/run_openbook.py"
+EVIDENCE_PROVIDED_FILE = "reference/paper_benchmarks/run_wiki_provided.py"
 JUDGE_FILE = "fanoutqa/eval/llm.py"
 JUDGE_FIELDS = {"question", "reference", "answer"}
 
@@ -106,17 +105,15 @@ class FanOutQAAsking:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Return the generation options.
-
-        The authors set no limit of tokens.
-        """
-        return {"temperature": 0, "max_tokens": None if self.protocol == OFFICIAL else ANSWER_TOKENS}
+        """Return the generation options."""
+        max_tokens: int | None = ANSWER_TOKENS
+        # The authors set no limit.
+        if self.protocol == OFFICIAL:
+            max_tokens = None
+        return {"temperature": 0, "max_tokens": max_tokens}
 
     def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
-        """Return the prompt with the question.
-
-        The question alone if the prompt needs documents.
-        """
+        """Return the prompt with the question, or the question alone if the prompt has documents."""
         if "documents" in self.prompt.fields():
             return (("user", row["question"]),)
         return self.prompt.messages(question=row["question"])
@@ -132,16 +129,11 @@ class FanOutQAAsking:
 
 
 def closed_book(prompt: str) -> Prompt:
-    """Return the closed-book prompt for an argument, see ``chosen_prompt``.
-
-    Its field is question.
-    """
+    """Return the closed-book prompt for an argument, see ``chosen_prompt``. Its field is question."""
     source = _authors_file(prompt, CLOSED_BOOK_FILE)
-    return (
-        Prompt(OFFICIAL, source.assigned("prompt", "ClosedBookRunner.get_prompt"))
-        if source
-        else CLOSED_BOOK
-    )
+    if source is None:
+        return CLOSED_BOOK
+    return Prompt(OFFICIAL, source.assigned("prompt", "ClosedBookRunner.get_prompt"))
 
 
 def asking_closed_book(prompt: str = AUTO, protocol: str = AUTO) -> FanOutQAAsking:
@@ -151,21 +143,20 @@ def asking_closed_book(prompt: str = AUTO, protocol: str = AUTO) -> FanOutQAAski
 
 
 def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
-    """Return the evidence-provided prompt for an argument, see ``chosen_prompt``, and the prompt of one fragment.
+    """Return the evidence-provided prompt for an argument, and the prompt of one fragment.
 
-    The fields are documents and question, and title and content. None means this project's format
-    of a fragment.
+    See ``chosen_prompt`` for the argument. The fields are documents and question, and title and
+    content. None means qabench's format of a fragment.
     """
-    source, function = (_authors_file(prompt, EVIDENCE_PROVIDED_FILE), "WikiProvidedRunner.get_prompt")
+    source = _authors_file(prompt, EVIDENCE_PROVIDED_FILE)
     if source is None:
         return EVIDENCE_PROVIDED, None
-    template = source.assigned("prompt", function, fields={"question_text": "question"}).replace(
-        "{}", "{documents}"
-    )
-    document = source.assigned(
-        "formatted", function, fields={"doc.title": "title", "doc.content": "content"}
-    )
-    return Prompt(OFFICIAL, template), Prompt(OFFICIAL, document)
+    function = "WikiProvidedRunner.get_prompt"
+    template = source.assigned("prompt", function, fields={"question_text": "question"})
+    template = template.replace("{}", "{documents}")
+    fields = {"doc.title": "title", "doc.content": "content"}
+    fragment = source.assigned("formatted", function, fields=fields)
+    return Prompt(OFFICIAL, template), Prompt(OFFICIAL, fragment)
 
 
 def judge_prompt(prompt: str | Path) -> Prompt:
@@ -247,19 +238,19 @@ def open_book(prompt: str) -> SearchPrompts:
     if source is None:
         return OPEN_BOOK
     search = "WikipediaKani.search"
-    page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
+    page = source.assigned("prompt", search, fields={"page.title": "title"})
+    page = page.replace("{}", "{fragments}")
+    fragment = source.assigned("formatted", search, fields={"doc.content": "content"})
     titles = {"similar_searches": "titles"}
+    # The method assigns the prompt of gpt-3.5-turbo first, and then that of all other models.
+    with_tools = "OpenAIOpenBookRunner.get_prompt"
     return SearchPrompts(
-        tools=Prompt(OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1)),
-        tools_gpt_35=Prompt(
-            OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0)
-        ),
+        tools=Prompt(OFFICIAL, source.assigned("prompt", with_tools, nth=1)),
+        tools_gpt_35=Prompt(OFFICIAL, source.assigned("prompt", with_tools, nth=0)),
         text=Prompt(OFFICIAL, source.assigned("prompt", "OpenBookRunner.get_prompt")),
         tool=source.docstring(search),
         page=Prompt(OFFICIAL, page),
-        fragment=Prompt(
-            OFFICIAL, source.assigned("formatted", search, fields={"doc.content": "content"})
-        ),
+        fragment=Prompt(OFFICIAL, fragment),
         similar=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=0)),
         ambiguous=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=1)),
         title=Prompt(OFFICIAL, "<search>{title}</search>"),
@@ -268,5 +259,6 @@ def open_book(prompt: str) -> SearchPrompts:
 
 def _authors_file(prompt: str, file: str) -> PromptSource | None:
     """Return the authors' file if the argument means their prompt, see ``chosen_prompt``."""
-    official = chosen_prompt("fanoutqa", prompt, file) == OFFICIAL
-    return PromptSource(open_path("fanoutqa", file)) if official else None
+    if chosen_prompt("fanoutqa", prompt, file) != OFFICIAL:
+        return None
+    return PromptSource(dataset_table("fanoutqa").open_path(file))

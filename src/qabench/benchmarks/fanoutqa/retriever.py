@@ -1,4 +1,4 @@
-"""FanOutQA's retriever: ranks the chunks of a few pages for a question."""
+"""FanOutQA's retriever: ranks the passages of a few pages for a question."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class FanOutQAWords:
     does an empty text.
 
     Args:
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``. The official one is spaCy's
-            en_core_web_sm. Or a ``Normalizer``, which can have a cache.
+        lemmatizer: a lemmatizer (see ``qabench.text.resolve_lemmatizer``; spaCy's en_core_web_sm is
+            the official one), or a ``Normalizer``, which can have a cache.
     """
 
     def __init__(self, lemmatizer: Any = "auto") -> None:
@@ -49,7 +49,10 @@ class FanOutQAWords:
 class Fragment:
     """A chunk of a page.
 
-    ``score`` is its BM25+ score for the query, comparable within that query only.
+    Attributes:
+        title: the page's title.
+        content: the text.
+        score: its BM25+ score, comparable within one query only.
     """
 
     title: str
@@ -93,30 +96,31 @@ class Corpus:
         self._chunks: list[tuple[str, str]] = []
         for document in documents:
             title = WikiPage.of(document).title
-            self._chunks += ((title, chunk) for chunk in chunk_text(content(document), doc_len))
+            for chunk in chunk_text(content(document), doc_len):
+                self._chunks.append((title, chunk))
         if not self._chunks:
             raise InputError("a corpus needs at least one page")
         terms = FanOutQAWords(self.normalizer)
-        self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms)
+        texts = [chunk for _, chunk in self._chunks]
+        self._index = BM25Index(texts, method="bm25+", tokenizer=terms)
 
     def __len__(self) -> int:
         """Return the number of chunks."""
         return len(self._chunks)
 
     def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
-        """Yield all chunks, best first.
-
-        In the order of the pages if no term of the query occurs.
+        """Yield all chunks, best first, or in the order of the pages if no query term occurs.
 
         ``official_ties`` orders equal scores as the official retriever does on this machine, by
         NumPy's unstable sort.
         """
         if official_ties:
-            scores = self._index.scores(q)
-            ranked = [(int(position), float(scores[position])) for position in np.argsort(scores)[::-1]]
+            all_scores = self._index.scores(q)
+            order = np.argsort(all_scores)[::-1]
+            positions, scores = order.tolist(), all_scores[order].tolist()
         else:
             hits = self._index.search(q, k=len(self))
-            ranked = list(zip(hits.positions, hits.scores, strict=True))
-        for position, score in ranked:
+            positions, scores = hits.positions, hits.scores
+        for position, score in zip(positions, scores, strict=True):
             title, chunk = self._chunks[position]
             yield Fragment(title, chunk, score)

@@ -1,6 +1,6 @@
-"""FanOutQA's scorer: answers against references, and the pages that were read against the necessary ones.
+"""FanOutQA's scorer: answers against references, and pages that were read against necessary ones.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116).
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116), and
 ``fanoutqa.eval.scorer.Scorer.score``.
 """
 
@@ -9,15 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from qabench.answers import NOT_STRING, UNANSWERED, is_text, loads, text_of
-from qabench.benchmarks.fanoutqa.accuracy import accuracy
-from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer, shared_normalizer
-from qabench.data.predictions import some
+from qabench.benchmarks.fanoutqa.accuracy import (
+    Normalize,
+    accuracy,
+    is_undefined,
+    reference_of,
+)
+from qabench.benchmarks.fanoutqa.normalizer import (
+    NormalizedTextCache,
+    Normalizer,
+    shared_normalizer,
+)
+from qabench.data.answers import NOT_STRING, UNANSWERED, is_text, text_of
 from qabench.data.rows import Json, Row, grouped
-from qabench.errors import InputError
+from qabench.errors import InputError, some
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.score_spec import mean_in_order
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
@@ -43,13 +50,15 @@ class FanOutQAScorer(Scorer):
     "None" for accuracy and the empty string for ROUGE, as upstream.
 
     Attributes:
-        normalizer: for accuracy, which is not computed without one.
+        normalizer: the normalizer for accuracy, which is not computed without one.
         rouge: whether ROUGE is computed.
         bleurt: the BLEURT function.
         judge: the judge.
         evidence: whether the pages are scored, if any item has some.
         evidence_k: only the first k pages of each question count.
         only_score_answered: whether unanswered questions are left out, for signatures.
+        leave_out_undefined: whether questions without a defined accuracy have none. Otherwise they are
+            an error.
         judged: the judge's scores and costs in the last call of ``score``.
     """
 
@@ -60,14 +69,18 @@ class FanOutQAScorer(Scorer):
     evidence: bool = False
     evidence_k: int | None = None
     only_score_answered: bool = False
+    leave_out_undefined: bool = True
     judged: Judged | None = None
 
     def __post_init__(self) -> None:
         if self.judge:
             self.concurrency = self.judge.caller.concurrency
         self.fields = self._fields()
-        groups = dict.fromkeys(self.fields, ("answer",))
-        self.reads = groups | ({"evidence": ("pages",)} if self.evidence else {})
+        reads = dict.fromkeys(self.fields, ("answer",))
+        if self.evidence:
+            reads["evidence"] = ("pages",)
+        self.reads = reads
+        self.empty_lists = ("pages",)
         self.needs = {"evidence": 'it needs the field "pages", or a TREC run'}
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
@@ -80,88 +93,155 @@ class FanOutQAScorer(Scorer):
             InputError: as ``accuracy`` and the judge, or a BLEURT function returns another number
                 of scores.
         """
-        unusable = [_unusable_pages(item.fields) if self.evidence else None for item in items]
-        usable = [
-            Item(item.row, None) if reason else item
-            for item, reason in zip(items, unusable, strict=True)
-        ]
+        usable = list(items)
+        unusable: list[str | None] = [None] * len(items)
+        if self.evidence:
+            for i, item in enumerate(items):
+                unusable[i] = _unusable_pages(item.fields)
+                if unusable[i]:
+                    usable[i] = Item(item.row, None)
         references = [_reference(item) for item in items]
-        answers = list(map(_answer, usable))
+        answers = [_answer(item) for item in usable]
         columns: list[dict[str, float]] = [{} for _ in items]
         details: list[Json] = [{} for _ in items]
+        results: list[Json] = [{} for _ in items]
+        # Each group of scores adds its columns, its details for reports, or its results.
         if self.normalizer:
             normalize = partial(self.normalizer.batch, progress=progress)
-            accuracies = accuracy(references, answers, normalize)
-            for row, detail, question in zip(columns, details, accuracies, strict=True):
-                row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
-                detail |= {"found": list(question.matches), "missing": list(question.missing)}
+            self._add_accuracy(references, answers, normalize, columns, details)
         if self.rouge:
             from qabench.text.rouge import rouge
 
             for row, measures in zip(columns, rouge(references, answers), strict=True):
-                row |= {column: float(value) for column, value in measures.items()}
+                for column, value in measures.items():
+                    row[column] = float(value)
         if self.bleurt:
-            # An unanswered question is the empty string, as upstream.
-            values = list(self.bleurt(list(map(text_of, references)), list(map(text_of, answers))))
-            if len(values) != len(items):
-                raise InputError(
-                    f"the BLEURT function returned {len(values)} scores for {len(items)} questions"
-                )
-            for row, value in zip(columns, values, strict=True):
+            from qabench.models.bleurt import bleurt
+
+            for row, value in zip(columns, bleurt(references, answers, self.bleurt), strict=True):
                 row["bleurt"] = float(value)
         judged = None
         if self.judge:
             from qabench.benchmarks.fanoutqa.judge import judge_answers
 
-            questions = [item.row.get("question", "") for item in items]
+            questions = _questions(items, answers)
             judged = judge_answers(questions, references, answers, self.judge, progress)
             self.judged, self.notes = judged, judged.notes()
+            for result, judgment in zip(results, judged.per_question, strict=False):
+                result["judgment"] = judgment
             _add_judgments(judged, columns, details)
         if self._with_evidence(items):
-            from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
-
-            necessary = [item.row["necessary_evidence"] for item in items]
-            pages = [(item.fields or {}).get("pages") for item in usable]
-            for i, score in enumerate(evidence_scores(necessary, pages, self.evidence_k)):
-                missing = [necessary[i][position]["title"] for position in score.missing]
-                columns[i]["evidence.recall"] = score.recall
-                if score.precision is not None:
-                    columns[i]["evidence.precision"] = score.precision
-                details[i] |= {"evidence_read": list(pages[i] or []), "evidence_missing": missing}
+            self._add_evidence(usable, columns, details, results)
         self.problems = _problems(items, answers, columns, details, judged)
+        if self.normalizer:
+            self.problems += _without_accuracy(items, columns)
         if self.rouge:
             self.problems += self._wordless(items, references, answers)
-        return [
-            _outcome(*parts, judged=judged)
-            for parts in zip(usable, columns, details, unusable, strict=True)
-        ]
+        outcomes = []
+        for item, scores, detail, result, reason in zip(
+            usable, columns, details, results, unusable, strict=True
+        ):
+            outcomes.append(_outcome(item, scores, detail, result, reason, judged))
+        return outcomes
+
+    def _add_accuracy(
+        self,
+        references: Sequence[Any],
+        answers: Sequence[Any],
+        normalize: Normalize,
+        columns: Sequence[dict[str, float]],
+        details: Sequence[Json],
+    ) -> None:
+        """Add the accuracy of the questions that have a defined one, and the strings it found."""
+        with_accuracy = self._with_accuracy(references)
+        # In a run, each question is scored alone, and an undefined one leaves nothing to score.
+        if references and not with_accuracy:
+            return
+        scored_references = [references[i] for i in with_accuracy]
+        scored_answers = [answers[i] for i in with_accuracy]
+        accuracies = accuracy(scored_references, scored_answers, normalize)
+        for i, question in zip(with_accuracy, accuracies, strict=True):
+            columns[i]["acc.loose"] = float(question.loose)
+            columns[i]["acc.strict"] = float(question.strict)
+            details[i]["found"] = list(question.matches)
+            details[i]["missing"] = list(question.missing)
+
+    def _add_evidence(
+        self,
+        items: Sequence[Item],
+        columns: Sequence[dict[str, float]],
+        details: Sequence[Json],
+        results: Sequence[Json],
+    ) -> None:
+        """Add recall and precision of the pages that were read, and the pages that are missing."""
+        from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores, title_of
+
+        necessary = []
+        pages = []
+        for item in items:
+            necessary.append(item.row["necessary_evidence"])
+            pages.append((item.fields or {}).get("pages"))
+        for i, score in enumerate(evidence_scores(necessary, pages, self.evidence_k)):
+            missing = [necessary[i][position] for position in score.missing]
+            results[i]["missing_pages"] = missing
+            columns[i]["evidence.recall"] = score.recall
+            # Without pages there is nothing to be precise about.
+            if score.precision is not None:
+                columns[i]["evidence.precision"] = score.precision
+            details[i]["evidence_read"] = list(pages[i] or [])
+            details[i]["evidence_missing"] = list(map(title_of, missing))
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
-        """Return one signature per group of scores: the data, how a model was asked, and the scorer."""
-        # The model separates the data and the prompt from the options of the generation.
-        fields = dict(takewhile(lambda field: field[0] != "model", about.items()))
-        generation = {name: value for name, value in about.items() if name not in fields}
+        """Return one signature per group: the data, how a model was asked, and the scorer."""
+        # The fields before the model are data and prompt, those after it generation options.
+        fields: dict[str, object] = {}
+        generation: dict[str, object] = {}
+        part = fields
+        for name, value in about.items():
+            if name == "model":
+                part = generation
+            part[name] = value
         model = str(generation.pop("model", ""))
         if items and "references" not in fields and all("answer" in item.row for item in items):
             fields["references"] = digest(map(_reference, items))
+
         fields["only_score_answered"] = self.only_score_answered
-        # The limit of tokens of Claude has its own name, because it is the only one that the
-        # authors send.
+        # The authors send a limit of tokens to Claude only, so it is a field of its own.
         if "claude" in model.lower() and "max_tokens" in generation:
             generation["claude_max_tokens"] = generation.pop("max_tokens")
         shared = fields | generation
         signed = dict(self.fields)
         if self._with_evidence(items):
             signed["evidence"] = {"k": self.evidence_k}
-        return {group: signature(f"fanout_{group}", **shared, **own) for group, own in signed.items()}
+        signatures = {}
+        for group, own in signed.items():
+            signatures[group] = signature(f"fanout_{group}", **shared, **own)
+        return signatures
+
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return the fields of a group. The judge also depends on the questions."""
+        if group == "evidence":
+            return {"k": self.evidence_k}
+        if group == "judge":
+            questions = [item.row.get("question", "") for item in items]
+            return {"questions": digest(questions), **self.fields[group]}
+        return self.fields[group]
 
     @staticmethod
-    def _wordless(items: Sequence[Item], references: Sequence[Any], answers: Sequence[Any]) -> list[str]:
+    def _wordless(
+        items: Sequence[Item], references: Sequence[Any], answers: Sequence[Any]
+    ) -> list[str]:
         from qabench.text.rouge import wordless_problems
 
         ids = [str(item.row.get("id")) for item in items]
         answered = [None if answer is UNANSWERED else answer for answer in answers]
         return wordless_problems(ids, answered, references)
+
+    def _with_accuracy(self, references: Sequence[Any]) -> list[int]:
+        """Return the positions of the references for which accuracy is computed."""
+        if not self.leave_out_undefined:
+            return list(range(len(references)))
+        return [i for i, reference in enumerate(references) if not is_undefined(reference)]
 
     def _with_evidence(self, items: Sequence[Item]) -> bool:
         return self.evidence and any("pages" in (item.fields or {}) for item in items)
@@ -191,46 +271,53 @@ def scorer_of(
     bleurt_model: str | None = None,
     judge_model: str | None = None,
     judge_base_url: str | None = None,
+    judge_api_key: str | None = None,
     judge_prompt: str = "auto",
     judge_max_calls: int | None = None,
     judge: str | Mapping[str, Any] | None = None,
     evidence_k: int | None = None,
     threads: bool = False,
+    bleurt: Bleurt | None = None,
+    key_to_typed_server: bool = True,
+    leave_out_undefined: bool = True,
 ) -> FanOutQAScorer:
     """Return the scorer of groups of scores.
 
     For the options see ``FanOutQABenchmark.options``, ``qabench.text.resolve_lemmatizer``,
     ``qabench.models.bleurt.load_bleurt`` and ``judge_from``. With ``threads``, answers are scored
-    in several threads, one at a time.
+    in several threads, one at a time. ``bleurt`` is a function to use instead of a model. With
+    ``key_to_typed_server``, the server ``judge_base_url`` gets the environment's key, because the
+    user typed its address in the command. See ``key_for_typed``.
     """
     scorers: dict[str, Any] = {}
     if "bleurt" in groups:
         from qabench.models.bleurt import load_bleurt
 
-        scorers["bleurt"] = load_bleurt(model=bleurt_model)
+        scorers["bleurt"] = bleurt or load_bleurt(model=bleurt_model)
     if "judge" in groups:
         from qabench.benchmarks.fanoutqa.judge import judge_from
         from qabench.llm.endpoint import key_for_typed
 
+        if judge_api_key is None and key_to_typed_server:
+            judge_api_key = key_for_typed(judge_base_url)
         scorers["judge"] = judge_from(
             judge,
             model=judge_model,
             base_url=judge_base_url,
-            api_key=key_for_typed(judge_base_url),
+            api_key=judge_api_key,
             prompt=judge_prompt,
             max_calls=judge_max_calls,
         )
-    if "acc" in groups:
-        scorers["normalizer"] = (
-            shared_normalizer(lemmatizer)
-            if threads
-            else Normalizer(lemmatizer, NormalizedTextCache.default())
-        )
+    if "acc" in groups and threads:
+        scorers["normalizer"] = shared_normalizer(lemmatizer)
+    elif "acc" in groups:
+        scorers["normalizer"] = Normalizer(lemmatizer, NormalizedTextCache.default())
     return FanOutQAScorer(
         rouge="rouge" in groups,
         evidence="evidence" in groups,
         evidence_k=evidence_k,
         only_score_answered=only_score_answered,
+        leave_out_undefined=leave_out_undefined,
         **scorers,
     )
 
@@ -243,10 +330,11 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
         "rouge2": ..., "rougeL": ...}, "bleurt": float, "gpt": float}, without groups that have no
         scores.
     """
-    means = {
-        name: mean_in_order([row[name] for row in rows if name in row])
-        for name in dict.fromkeys(name for row in rows for name in row)
-    }
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    means = {name: mean_in_order(values) for name, values in columns.items()}
     shape: Json = {}
     if "acc.loose" in means:
         shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
@@ -254,12 +342,31 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
         from qabench.text.rouge import by_type
 
         shape["rouge"] = by_type(means)
-    return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
+    for name in ("bleurt", "gpt"):
+        if name in means:
+            shape[name] = means[name]
+    return shape
 
 
 def _reference(item: Item) -> Any:
     """Return the reference answer, or "" for a test question, whose answer is not public."""
-    return loads(item.row["answer"]) if "answer" in item.row else ""
+    return reference_of(item.row) if "answer" in item.row else ""
+
+
+def _questions(items: Sequence[Item], answers: Sequence[Any]) -> list[str]:
+    """Return the texts of the questions for the judge.
+
+    Raises:
+        InputError: an answer is judged, and its question is not there.
+    """
+    from qabench.benchmarks.fanoutqa.judge import is_judged
+
+    for item, answer in zip(items, answers, strict=True):
+        if is_judged(answer) and "question" not in item.row:
+            raise InputError(
+                "the judge needs the questions: pass the text of each question as questions=[...]"
+            )
+    return [item.row.get("question", "") for item in items]
 
 
 def _answer(item: Item) -> Any:
@@ -277,7 +384,9 @@ def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _add_judgments(judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[Json]) -> None:
+def _add_judgments(
+    judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[Json]
+) -> None:
     if judged.absent:
         return
     for row, detail, judgment in zip(columns, details, judged.per_question, strict=True):
@@ -299,23 +408,39 @@ def _problems(
     details: Sequence[Row],
     judged: Judged | None,
 ) -> list[str]:
-    """Count answers that the leaderboard would not accept, and describe missing scores of the judge."""
+    """Count answers that the leaderboard would not accept, and missing scores of the judge."""
     ids = [str(item.row.get("id")) for item in items]
     ids_by_problem = grouped(zip(map(_answer_problem, answers), ids, strict=True))
-    sentences = [
-        f"{kind}: {len(ids_by_problem[kind])} ({some(ids_by_problem[kind])})"
-        for kind in (NULL, BLANK, NOT_STRING)
-        if kind in ids_by_problem
-    ]
+    sentences = []
+    for problem in (NULL, BLANK, NOT_STRING):
+        if problem in ids_by_problem:
+            affected = ids_by_problem[problem]
+            sentences.append(f"{problem}: {len(affected)} ({some(affected)})")
     if judged and judged.absent:
         return [*sentences, f"gpt is absent: {judged.absent}"]
-    failures = grouped(
-        (f"{NO_VERDICT if 'gpt' in row else FAILED}: {reason}", id)
-        for id, row, detail in zip(ids, columns, details, strict=True)
-        if (reason := detail.get("judge_problem"))
-    )
-    counted = failures.items()
-    return sentences + [f"{len(ids)} x {problem} ({some(ids)})" for problem, ids in counted]
+    ids_by_failure: dict[str, list[str]] = {}
+    for id, row, detail in zip(ids, columns, details, strict=True):
+        reason = detail.get("judge_problem")
+        if reason:
+            kind = NO_VERDICT if "gpt" in row else FAILED
+            ids_by_failure.setdefault(f"{kind}: {reason}", []).append(id)
+    for failure, affected in ids_by_failure.items():
+        sentences.append(f"{len(affected)} x {failure} ({some(affected)})")
+    return sentences
+
+
+def _without_accuracy(items: Sequence[Item], columns: Sequence[Mapping[str, float]]) -> list[str]:
+    """Say which questions have no accuracy, because their answer is or contains an empty list."""
+    ids = []
+    for item, scores in zip(items, columns, strict=True):
+        if "acc.loose" not in scores:
+            ids.append(str(item.row.get("id")))
+    if not ids:
+        return []
+    return [
+        "no accuracy is defined for questions whose answer is or contains an empty list or object: "
+        f"{len(ids)} ({some(ids)})"
+    ]
 
 
 def _answer_problem(answer: Any) -> str:
@@ -325,13 +450,16 @@ def _answer_problem(answer: Any) -> str:
         return NULL
     if not is_text(answer):
         return NOT_STRING
-    return "" if answer.strip() else BLANK
+    if not answer.strip():
+        return BLANK
+    return ""
 
 
 def _outcome(
     item: Item,
     scores: Mapping[str, float],
     detail: Mapping[str, Any],
+    result: Json,
     unusable: str | None,
     judged: Judged | None,
 ) -> Outcome:
@@ -344,8 +472,12 @@ def _outcome(
     elif "answer" in fields:
         problem = "the answer is null"
     elif item.fields and "evidence.recall" in scores:
-        status = ANSWERED if fields.get("pages") else EMPTY
-    explanation = detail.get("judge_problem") or detail.get("judge")
+        # A search that found nothing is an answer, whose recall is 0.
+        status = EMPTY if fields.get("pages") is None else ANSWERED
+    explanation = usage = None
+    if judged:
+        explanation = judged.absent or detail.get("judge_problem") or detail.get("judge")
+        usage = judged.usage.as_dict()
     return Outcome(
         scores=scores,
         detail=detail,
@@ -353,6 +485,7 @@ def _outcome(
         status=status,
         answer=text,
         usable=unusable is None,
-        explanation=judged.absent or explanation if judged else None,
-        usage=judged.usage.as_dict() if judged else None,
+        explanation=explanation,
+        usage=usage,
+        result=result,
     )

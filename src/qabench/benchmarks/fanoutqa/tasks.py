@@ -1,41 +1,34 @@
-"""FanOutQA's three settings as Inspect AI tasks: closed-book, open-book, and evidence-provided."""
+"""FanOutQA's three settings: closed-book, open-book, and evidence-provided."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from inspect_ai import Task, task
-from inspect_ai.model._model import active_model
-from inspect_ai.solver import Solver
-
-from qabench.adapters.inspect import benchmark_task, inspect_scorer, select
-from qabench.answers import loads
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evidence import evidence_provided, retrieval_conditions
+from qabench.benchmarks.fanoutqa.accuracy import reference_of
 from qabench.benchmarks.fanoutqa.normalizer import shared_normalizer
-from qabench.benchmarks.fanoutqa.open_book import open_book, prompt_for
 from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
-from qabench.benchmarks.fanoutqa.window import check_window
+from qabench.benchmarks.plan import Names, ProtocolStep, TaskPlan, planned_model, select
 from qabench.data.rows import Json, read_json_list
 from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest, signature
-from qabench.loading_scripts import dataset_table, open_path
-from qabench.tasks.common import ask
-from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, chosen_protocol
+from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts.fanoutqa.parse import NOT_PUBLIC
+from qabench.prompts.prompt import AUTO, OFFICIAL, Origin, chosen_protocol
 
+# The authors have no limit of turns. GPT-4 needs fewer than 20, and a small model can search without
+# end: each result drops the question and the results before it out of the window.
+MAX_TURNS = 100
 LOGGED = ("question", "answer", "necessary_evidence")
-Names = str | list[str] | None
 Lemmatizer = Literal["auto", "spacy", "simplemma"]
 
 BENCHMARK = benchmark("fanoutqa")
-fanoutqa_scorer = inspect_scorer(BENCHMARK)
 
 
-@task
 def fanoutqa_closed_book(
     config: str | None = None,
     questions: str | None = None,
@@ -46,7 +39,7 @@ def fanoutqa_closed_book(
     judge: Json | None = None,
     prompt: Origin = AUTO,
     protocol: Origin = AUTO,
-) -> Task:
+) -> TaskPlan:
     """FanOutQA from memory: the model gets only the question.
 
     Args:
@@ -72,10 +65,9 @@ def fanoutqa_closed_book(
     """
     asking = prompts.asking_closed_book(prompt, protocol)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task(asking, None, selection, scoring)
+    return _plan(asking, [ProtocolStep()], selection, scoring)
 
 
-@task
 def fanoutqa_open_book(
     config: str | None = None,
     questions: str | None = None,
@@ -90,7 +82,8 @@ def fanoutqa_open_book(
     context_length: int | None = None,
     tokenizer: str | None = None,
     wiki: str | None = None,
-) -> Task:
+    max_turns: int = MAX_TURNS,
+) -> TaskPlan:
     """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
 
     Without ``wiki``, the environment chooses the Wikipedia (live at the dataset's epoch with a
@@ -106,7 +99,7 @@ def fanoutqa_open_book(
         judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}.
         prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
             "auto": official if the file is available.
-        protocol: "official": the fragments of a page are ranked by the whole question row, as in
+        protocol: "official": the passages of a page are ranked by the whole question row, as in
             the authors' runner, and there is no token limit. "qabench": they are ranked by the
             question, and a reply has at most 520 tokens. "auto": the same as the prompt.
         search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or
@@ -116,22 +109,36 @@ def fanoutqa_open_book(
             repository on the Hub. By default the model's tokenizer if it is available, else a
             documented estimate.
         wiki: a ZIM file of Wikipedia.
+        max_turns: the maximum number of replies to a question that search. The authors have no
+            limit, so that an answer that it cuts is a deviation.
     """
+    # Retrieval is imported by the settings that need it.
+    from qabench.benchmarks.fanoutqa.evidence import retrieval_conditions
+    from qabench.benchmarks.fanoutqa.open_book import open_book, prompt_for
+    from qabench.benchmarks.fanoutqa.window import check_window
+
     strings = prompts.open_book(prompt)
     followed = chosen_protocol(protocol, strings.tools.name)
-    check_window(context_length)
-    solver = open_book(
-        strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki
-    )
-    asking = FanOutQAAsking("open-book", prompt_for(strings, search, active_model()), followed)
+    check_window(context_length, tokenizer)
+    arguments = {
+        "strings": strings,
+        "official": followed == OFFICIAL,
+        "search": search,
+        "context_length": context_length,
+        "tokenizer": tokenizer,
+        "lemmatizer": lemmatizer,
+        "wiki": wiki,
+        "max_turns": max_turns,
+    }
+    asking = FanOutQAAsking("open-book", prompt_for(strings, search, planned_model()), followed)
     # Which of the prompts is sent depends on the model, and on whether it rejects tools.
-    prompt_labels = sorted({each.label for each in (strings.tools, strings.tools_gpt_35, strings.text)})
-    conditions = retrieval_conditions(shared_normalizer(lemmatizer), wiki) | {"prompt": prompt_labels}
+    labels = {strings.tools.label, strings.tools_gpt_35.label, strings.text.label}
+    conditions: dict[str, object] = {"prompt": sorted(labels)}
+    conditions |= retrieval_conditions(shared_normalizer(lemmatizer), wiki)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task(asking, solver, selection, scoring, conditions)
+    return _plan(asking, [ProtocolStep(open_book, arguments)], selection, scoring, conditions)
 
 
-@task
 def fanoutqa_evidence_provided(
     config: str | None = None,
     questions: str | None = None,
@@ -145,8 +152,8 @@ def fanoutqa_evidence_provided(
     context_length: int | None = None,
     tokenizer: str | None = None,
     wiki: str | None = None,
-) -> Task:
-    """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
+) -> TaskPlan:
+    """FanOutQA with the best passages of the necessary pages, as many as fit into the window.
 
     Args:
         config: dev (the default), dev_nov23, test, test_nov23 or sample.
@@ -167,68 +174,82 @@ def fanoutqa_evidence_provided(
             documented estimate.
         wiki: a ZIM file of Wikipedia. By default, the environment chooses the Wikipedia.
     """
+    from qabench.benchmarks.fanoutqa.evidence import evidence_provided, retrieval_conditions
+    from qabench.benchmarks.fanoutqa.window import check_window
+
     user_prompt, document = prompts.evidence_provided(prompt)
     followed = chosen_protocol(protocol, user_prompt.name)
-    check_window(context_length)
-    official = followed == OFFICIAL
-    solver = evidence_provided(
-        user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki
-    )
+    check_window(context_length, tokenizer)
+    arguments = {
+        "prompt": user_prompt,
+        "document": document,
+        "official": followed == OFFICIAL,
+        "context_length": context_length,
+        "tokenizer": tokenizer,
+        "lemmatizer": lemmatizer,
+        "wiki": wiki,
+    }
     asking = FanOutQAAsking("evidence-provided", user_prompt, followed)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
     conditions = retrieval_conditions(shared_normalizer(lemmatizer), wiki)
-    return _task(asking, [solver, ask()], selection, scoring, conditions)
+    steps = [ProtocolStep(evidence_provided, arguments), ProtocolStep()]
+    return _plan(asking, steps, selection, scoring, conditions)
 
 
-def _task(
+def _plan(
     asking: FanOutQAAsking,
-    solver: Solver | list[Solver] | None,
+    steps: Sequence[ProtocolStep],
     selection: tuple[str | None, str | None, Names, Names],
     scoring: tuple[str, str, dict[str, Any] | None],
     conditions: Mapping[str, object] | None = None,
-) -> Task:
-    """Return the task of a setting for the selected config, file, ids and categories, scored by these options."""
+) -> TaskPlan:
+    """Plan a setting for the selected config, file, ids and categories, scored by these options."""
     config, file, ids, category = selection
     scores, lemmatizer, judge = scoring
-    questions = BENCHMARK.load(config, Path(file) if file else None)
+    path = Path(file) if file else None
+    questions = BENCHMARK.load(config, path)
     groups = BENCHMARK.selected_groups(scores) or []
     queries: Mapping[str, str] = {}
     if asking.setting == "open-book":
+        # Only this setting searches for pages.
         groups = [*groups, "evidence"]
         if asking.protocol == OFFICIAL:
             queries = _source_rows(config, file)
     selected = [_logged(question, queries) for question in select(questions, ids, category)]
-    public = all("answer" in question.row for question in questions.rows)
-    references = digest(loads(question.row["answer"]) for question in selected) if public else None
+    # The answers to test questions are not public.
+    is_public = all("answer" in question.row for question in questions.rows)
+    references = None
+    unscored = NOT_PUBLIC
+    if is_public:
+        unscored = ""
+        references = digest(reference_of(question.row) for question in selected)
     options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
     asking = replace(asking, references=references, scoring=options)
-    created = benchmark_task(
-        BENCHMARK,
+    fields = {**questions.fields, **asking.fields(), "references": None}
+    run = signature("fanout_run", benchmark=BENCHMARK.name, **fields)
+    return TaskPlan(
         questions,
         selected,
         asking,
         asking.setting,
-        solver,
-        groups,
-        prompted=True,
-        conditions=conditions,
+        steps,
+        BENCHMARK.selected_groups(groups or None),
+        conditions=conditions or {},
+        metadata={"signatures": {"run": run}},
+        unscored=unscored,
     )
-    fields = {**questions.fields, **asking.fields(), "references": None}
-    metadata: Json = created.metadata or {}
-    metadata["signatures"] = {"run": signature("fanout_run", benchmark=BENCHMARK.name, **fields)}
-    if not public:
-        created.scorer = None
-        metadata["unscored"] = (
-            "the answers to test questions are not public. Submit the model's answers: `qabench fanoutqa submit`"
-        )
-    return created
 
 
 def _logged(question: Question, queries: Mapping[str, str]) -> Question:
     """Return a question for the log, with only the columns that solvers and the scorer need."""
-    row = {name: question.row[name] for name in LOGGED if name in question.row}
-    query = {"query": queries[question.id]} if question.id in queries else {}
-    return replace(question, row=row | query)
+    row = {}
+    for name in LOGGED:
+        # Test questions have no answer.
+        if name in question.row:
+            row[name] = question.row[name]
+    if question.id in queries:
+        row["query"] = queries[question.id]
+    return replace(question, row=row)
 
 
 def _source_rows(config: str | None, file: str | None) -> dict[str, str]:
@@ -240,5 +261,5 @@ def _source_rows(config: str | None, file: str | None) -> dict[str, str]:
     """
     table = dataset_table("fanoutqa")
     ((name,),) = table.config(config).splits.values()
-    path = Path(file) if file else open_path(table.name, name)
+    path = Path(file) if file else table.open_path(name)
     return {row.fields["id"]: str(row.fields) for row in read_json_list(path)}

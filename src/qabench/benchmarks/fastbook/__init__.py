@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
-from qabench.data.predictions import DELIMITERS, PARQUET, parse_predictions, read_bytes
-from qabench.data.rows import Json, Row
+from qabench.benchmarks.base import Benchmark
+from qabench.benchmarks.declared import Leaderboards, Need, Option, Setting
+from qabench.data.prediction_files import DELIMITERS, PARQUET, read_bytes
+from qabench.data.predictions import parse_predictions
+from qabench.data.rows import Row
 from qabench.errors import InputError, unknown_name
-from qabench.evaluation.records import MISSING
 from qabench.evaluation.score_spec import ScoreSpec
-from qabench.evaluation.scoring import Messages, Question, Questions
+from qabench.evaluation.scoring import Question, Questions
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.fastbook.logs import FastbookLogs
+    from qabench.benchmarks.fastbook.numbers import FastbookNumbers
     from qabench.benchmarks.fastbook.scorer import FastbookScorer
-    from qabench.benchmarks.reproduction import Reproduction
+    from qabench.benchmarks.report import Report
     from qabench.data.predictions import Predictions
-    from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
+
+
+_ROUGE = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+
+
+def _rouge() -> list[ScoreSpec]:
+    specs = []
+    for kind, title in _ROUGE.items():
+        spec = ScoreSpec(
+            f"{kind}.fscore",
+            f"{title} F",
+            f"F-measure of {title} between the model's answer and the gold answer.",
+            "rouge",
+            official=False,
+        )
+        specs.append(spec)
+    return specs
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -35,15 +52,7 @@ class FastbookBenchmark(Benchmark):
 
     name = "fastbook"
     title = "fastbook-benchmark"
-    groups_without_model = ("retrieval",)
-    log_kinds = {
-        "detail": {
-            "passages": ([{"text": str}], None),
-            "components": ([{"rank": int | None}], None),
-            "k": int | None,
-        },
-        "arguments": {"k": int | None},
-    }
+    custom_config = "custom"
     settings = (Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),)
     part = "chapters"
     scores = (
@@ -61,16 +70,7 @@ class FastbookBenchmark(Benchmark):
             "retrieval",
             mean=_mean,
         ),
-        *(
-            ScoreSpec(
-                f"{kind}.fscore",
-                f"{title} F",
-                f"F-measure of {title} between the model's answer and the gold answer.",
-                "rouge",
-                official=False,
-            )
-            for kind, title in (("rouge1", "ROUGE-1"), ("rouge2", "ROUGE-2"), ("rougeL", "ROUGE-L"))
-        ),
+        *_rouge(),
     )
     headline = ("recall@10", "recall")
     groups = {
@@ -78,7 +78,6 @@ class FastbookBenchmark(Benchmark):
         "rouge": "ROUGE F-measures of the answers; not a score of the benchmark's authors",
     }
     default_groups = ("retrieval",)
-    counted_by = "chapter"
     groupings = {"chapter": "chapter"}
     leaderboards = Leaderboards(
         {"questions": ("retrieval",)}, settings=("rag bm25", "rag fts", "rag dense", "rag colbert")
@@ -100,7 +99,7 @@ class FastbookBenchmark(Benchmark):
     commands = ("retrieve",)
 
     def read_rows(self, path: Path, config: str) -> Iterable[Row]:
-        """Return the questions of a config, also from a file like ``fastbook-benchmark.json``."""
+        """Return the questions of a config, or of a file like ``fastbook-benchmark.json``."""
         from qabench.loading_scripts.fastbook.parse import parse_question, read_questions
 
         return map(parse_question, read_questions(path))
@@ -111,16 +110,19 @@ class FastbookBenchmark(Benchmark):
         return Question(row["id"], row["question_text"], row["gold_standard_answer"], groups, row)
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
-        """Return the questions of a config, or of a custom file, which has the config "custom" in signatures."""
+        """Return the questions of a config, or of a custom file."""
         if config not in (None, "questions", "sample"):
             raise unknown_name("fastbook has no questions in", config, ("questions", "sample"))
-        loaded = super().load(config, file)
-        return replace(loaded, config="custom") if file else loaded
+        return super().load(config, file)
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return "retrieval", or "rouge" for predictions that are only answers."""
-        fields = {name for row in predictions.rows for name in row.fields}
-        return ("rouge",) if "answer" in fields and "passages" not in fields else self.default_groups
+        fields: set[str] = set()
+        for row in predictions.rows:
+            fields.update(row.fields)
+        if "answer" in fields and "passages" not in fields:
+            return ("rouge",)
+        return self.default_groups
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FastbookScorer:
         """Return the scorer of these groups of scores."""
@@ -129,7 +131,7 @@ class FastbookBenchmark(Benchmark):
         return FastbookScorer(groups, **options)
 
     def tasks(self) -> Mapping[str, Callable[..., Any]]:
-        """Return the Inspect task."""
+        """Return the function that plans a run."""
         from qabench.benchmarks.fastbook.tasks import fastbook_rag
 
         return {"fastbook_rag": fastbook_rag}
@@ -140,76 +142,47 @@ class FastbookBenchmark(Benchmark):
 
         return DECLARATIONS
 
-    def counts(self, row: Row) -> Mapping[str, int]:
-        """Return what a row adds to the numbers of ``qabench stats``."""
-        if "answer_context" not in row:
-            return {"characters": len(row["text"])} if "text" in row else {"rows": 1}
-        parts = row["answer_context"]
-        return {
-            "questions": 1,
-            "answer components": len(parts),
-            "answer components without context": sum(not part["context"] for part in parts),
-            "explicit_context false": sum(not part["explicit_context"] for part in parts),
-            "extraneous_answer true": sum(part["extraneous_answer"] for part in parts),
-        }
-
     def read(
         self, source: str | Path | Sequence[Row], corpus: Path | None = None, **options: Any
     ) -> Predictions:
-        """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
+        """Read predictions with "passages" or "answer", or a TREC run and the texts of a corpus."""
         if not isinstance(source, str | Path):
             return super().read(source)
+        from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts, with_lists
+
         data, name = read_bytes(source)
         is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
         if is_table or data.startswith(PARQUET) or data.lstrip()[:1] in (b"[", b"{", b""):
-            return parse_predictions(data, name, self.prediction_fields)
+            predictions = parse_predictions(data, name, self.prediction_fields)
+            if is_table:
+                return with_lists(predictions)
+            return predictions
         if corpus is None:
             raise InputError(
                 f"{name} is not JSON. If it is a TREC run, also give the corpus that was searched (--corpus FILE, one "
                 '{"docno", "text"} per line)'
             )
-        from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts
-
         return parse_run_with_texts(data, name, parse_corpus(*read_bytes(corpus)))
 
-    def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the run's groups of scores and its cutoff."""
-        return super().rescoring_options(run) | {"k": run.arguments.get("k", 10)}
+    def logs(self) -> FastbookLogs:
+        """Return what is specific to fastbook in logs of runs."""
+        from qabench.benchmarks.fastbook.logs import FastbookLogs
 
-    def prediction(self, record: Record) -> Json:
-        """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
-        passages = [passage["text"] for passage in record.detail.get("passages") or ()]
-        # An empty list means that nothing was retrieved, which scores 0. No list means no retrieval.
-        retrieved = "passages" in record.detail and record.status_of("retrieval") != MISSING
-        return {"answer": record.answer} | ({"passages": passages} if retrieved else {})
+        return FastbookLogs(self)
 
-    def first_messages(
-        self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
-    ) -> Callable[[Row, Record], Sequence[Messages]]:
-        """Return how the message is rendered, with the passages in the record."""
-        from qabench.benchmarks.fastbook.prompt import messages
+    def numbers(self) -> FastbookNumbers:
+        """Return the numbers of the data."""
+        from qabench.benchmarks.fastbook.numbers import FastbookNumbers
 
-        def render(row: Row, record: Record) -> Sequence[Messages]:
-            texts = [passage["text"] for passage in record.detail.get("passages") or ()]
-            return [messages(texts[: arguments.get("k") or None], row["question_text"])]
+        return FastbookNumbers(self)
 
-        return render
-
-    def scored_replies(self, record: Record) -> list[str]:
-        """Return the answer."""
-        return [] if record.answer is None else [record.answer]
-
-    def reproduce(self) -> Reproduction:
-        """Recompute the published numbers."""
-        from qabench.benchmarks.fastbook.reproduce import reproduce
-
-        return reproduce(super().reproduce())
-
-    def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-        """Return the scores at each cutoff, for labels and evaluations on one config."""
+    def report(self) -> Report:
+        """Return what fastbook adds to reports: the scores at each cutoff."""
+        from qabench.benchmarks.fastbook.details import DETAILS
         from qabench.benchmarks.fastbook.scorer import sections
+        from qabench.benchmarks.report import Report
 
-        return sections(evaluations)
+        return Report(sections=sections, details=DETAILS)
 
 
 BENCHMARK = FastbookBenchmark()

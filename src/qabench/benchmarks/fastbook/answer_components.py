@@ -1,4 +1,4 @@
-"""Answer Component MRR@k and Recall@k of fastbook-benchmark: the ranks at which parts of the answer are retrieved.
+"""Answer Component MRR@k and Recall@k: the ranks at which parts of the answer are retrieved.
 
 Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-benchmark).
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from qabench.answers import UNANSWERED, check_pairs, is_list_of
+from qabench.data.answers import UNANSWERED, check_pairs, is_list_of
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.environment import package_version
 from qabench.loading_scripts.fastbook.chunks import CHUNK_SIZE, TOKEN
 from qabench.text import repaired
 
-# The longest passage that may be one of them: the author's tokens, of cl100k, are not words and
-# punctuation marks.
-MOST_TOKENS = 1.25 * CHUNK_SIZE
+# The longest passage that may be a chunk of the official size: tokens are counted here as words and
+# punctuation marks, and by the author with cl100k.
+MAX_TOKENS = 1.25 * CHUNK_SIZE
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 
 Component = Mapping[str, Any]
@@ -29,9 +30,7 @@ Ranks = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnswerComponentScores:
-    """The ranks at which each question's components were retrieved.
-
-    The scores at a cutoff follow from them.
+    """The ranks at which each question's components were retrieved, from which the scores follow.
 
     Attributes:
         cutoffs: the requested values of k.
@@ -49,7 +48,7 @@ class AnswerComponentScores:
 
     @property
     def skipped(self) -> int:
-        """The number of questions excluded from the means because the options leave out all their components."""
+        """The number of questions whose components the options leave out, and so are not in means."""
         return sum(ranks is None for ranks in self.ranks)
 
     def per_question(self, name: str, k: int) -> list[float | None]:
@@ -61,12 +60,15 @@ class AnswerComponentScores:
         """
         values: list[float | None] = []
         for i, ranks in enumerate(self.ranks):
-            retrieved = [rank for rank in ranks or () if rank is not None and rank <= k]
             if ranks is None:
                 values.append(None)
-            elif name == "mrr":
-                is_complete = ranks and len(retrieved) == len(ranks)
-                values.append(1.0 / max(retrieved) if is_complete else 0.0)
+                continue
+            retrieved = [rank for rank in ranks if rank is not None and rank <= k]
+            if name == "mrr":
+                reciprocal = 0.0
+                if ranks and len(retrieved) == len(ranks):
+                    reciprocal = 1.0 / max(retrieved)
+                values.append(reciprocal)
             elif ranks:
                 values.append(len(retrieved) / len(ranks))
             else:
@@ -94,25 +96,17 @@ class AnswerComponentScores:
                     row[f"{name}@{k}"] = value
         return rows
 
-    def as_dict(self, name: str, per_question: bool = False) -> Json:
-        """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
-
-        With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the
-        input. None: skipped.
-        """
-        result: Json = {f"{name}@{k}": self.mean(name, k) for k in self.cutoffs}
-        result["skipped"] = self.skipped
-        if per_question:
-            result["per_question"] = self.columns(name)
-        return result
-
     def signature(self) -> Json:
         """Return the fields of a signature that describe the scoring."""
+        # Passages that may be official chunks are all signed with the official size.
+        longest = CHUNK_SIZE
+        if self.longest > MAX_TOKENS:
+            longest = self.longest
         return {
             "k": self.cutoffs,
             "repair": f"ftfy-{package_version('ftfy')}",
             "options": "+".join(self.options) or "official",
-            "longest": self.longest if self.longest > MOST_TOKENS else CHUNK_SIZE,
+            "longest": longest,
         }
 
 
@@ -151,14 +145,14 @@ def answer_component_scores(
     check_pairs(references, predictions)
     cutoffs = check_cutoffs(k)
     flags = (skip_empty_contexts, skip_extraneous, explicit_only)
-    options = tuple(name for name, flag in zip(OPTIONS, flags, strict=True) if flag)
+    options = tuple(compress(OPTIONS, flags))
     ranks: list[Ranks | None] = []
     texts: set[str] = set()
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
-        components = _components(reference, f"references[{i}]")
-        counted = [
-            component for component in components if _counts(component, options, f"references[{i}]")
-        ]
+        where = f"references[{i}]"
+        components = _components(reference, where)
+        counted = [component for component in components if _counts(component, options, where)]
+        # Nothing was retrieved, which scores 0, as in the source.
         if prediction is None or prediction is UNANSWERED:
             prediction = ()
         if not is_list_of(prediction, str):
@@ -167,27 +161,40 @@ def answer_component_scores(
             )
         retrieved = prediction[: max(cutoffs)]
         texts.update(retrieved)
+        # An option that removes all components leaves nothing to find, so the question is not in
+        # means.
+        if components and not counted:
+            ranks.append(None)
+            continue
+        # Repairing is slow, so a passage is repaired once for all components.
         passages = [repaired(passage) for passage in retrieved]
-        all_ranks = tuple(_rank(component, passages) for component in counted)
-        ranks.append(None if components and not counted else all_ranks)
+        ranks_of_components = [_rank(component, passages) for component in counted]
+        ranks.append(tuple(ranks_of_components))
     return AnswerComponentScores(cutoffs, tuple(ranks), options, longest_passage(texts))
 
 
 def longest_passage(texts: Iterable[str]) -> int:
-    """Return the number of tokens (words and punctuation marks) of the longest text.
-
-    0 without texts.
-    """
-    return max((len(TOKEN.findall(text)) for text in texts), default=0)
+    """Return the number of tokens (words and punctuation marks) of the longest text, or 0."""
+    longest = 0
+    for text in texts:
+        n_tokens = len(TOKEN.findall(text))
+        longest = max(longest, n_tokens)
+    return longest
 
 
 def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
-    """Return the distinct cutoffs, ascending.
+    """Return the distinct cutoffs in ascending order.
 
-    Raises InputError if one is not an integer of at least 1.
+    Raises:
+        InputError: a cutoff is not an integer of at least 1.
     """
-    parts = k.split(",") if isinstance(k, str) else k if isinstance(k, Sequence) else [k]
-    texts = [str(part).strip() for part in parts]
+    cutoffs: Sequence[Any] = [k]
+    if isinstance(k, str):
+        cutoffs = k.split(",")
+    elif isinstance(k, Sequence):
+        cutoffs = k
+    texts = [str(cutoff).strip() for cutoff in cutoffs]
+    # A boolean, a fraction or a negative number is no text of digits, and 0 is no cutoff.
     if not texts or not all(text.isdecimal() and int(text) for text in texts):
         raise InputError(
             f"k is {k!r:.80}; allowed: an integer of at least 1, or several in a list or separated by commas"
@@ -198,13 +205,15 @@ def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean with the summation of NumPy and pandas.
 
-    Its last digit depends on the order of additions.
+    The source takes the mean of a pandas column, and the last digit depends on the order of
+    additions.
     """
-    # The source takes the mean of a pandas column.
     return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 
 
 def _rank(component: Component, passages: Sequence[str]) -> int | None:
+    """Return the rank of the first passage that contains one of a component's contexts."""
+    # The source repairs both sides with ftfy, so that quotes of different encodings are equal.
     contexts = [repaired(context) for context in component.get("context", ())]
     for rank, passage in enumerate(passages, start=1):
         if any(context in passage for context in contexts):
@@ -213,16 +222,16 @@ def _rank(component: Component, passages: Sequence[str]) -> int | None:
 
 
 def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
-    return not (
-        ("skip_empty_contexts" in options and not component.get("context"))
-        or ("skip_extraneous" in options and _flag(component, "extraneous_answer", where))
-        or ("explicit_only" in options and not _flag(component, "explicit_context", where))
-    )
+    if "skip_empty_contexts" in options and not component.get("context"):
+        return False
+    if "skip_extraneous" in options and _flag(component, "extraneous_answer", where):
+        return False
+    return "explicit_only" not in options or _flag(component, "explicit_context", where)
 
 
 def _flag(component: Component, name: str, where: str) -> bool:
     value = component.get(name)
-    # the source's files have the string "false", which is true in Python
+    # The source's files have the string "false", which is true in Python.
     if not isinstance(value, bool):
         raise InputError(
             f"{where}: {name} is {value!r:.60}; allowed: True or False, as in the dataset's rows"
@@ -231,12 +240,14 @@ def _flag(component: Component, name: str, where: str) -> bool:
 
 
 def _components(reference: Any, where: str) -> Sequence[Component]:
-    if not is_list_of(reference, Mapping) or not all(
-        is_list_of(component.get("context"), str) for component in reference
-    ):
+    components: Sequence[Component] = ()
+    is_usable = is_list_of(reference, Mapping)
+    if is_usable:
+        components = reference
+        is_usable = all(is_list_of(component.get("context"), str) for component in components)
+    if not is_usable:
         raise InputError(
             f"{where} is {reference!r:.80}; allowed: the answer_context of a question, a list of dicts with "
             "'context', a list of strings"
         )
-    components: Sequence[Component] = reference
     return components

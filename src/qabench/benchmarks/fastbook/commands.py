@@ -12,11 +12,12 @@ from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.cli.options import Format
 from qabench.cli.score import show
 from qabench.evaluation.scoring import Item
-from qabench.io.files import write_text
-from qabench.runs.sources import Found, evaluate_predictions
+from qabench.io.files import check_writable, write_text
+from qabench.runs.predictions import evaluate_predictions
+from qabench.runs.sources import Evaluations
 
 OTHER_CHUNKS = (
-    "official \"yes\": the scores are computed as the author's. The chunks are qabench's, so the published values of "
+    "official \"yes\": the scores are computed as the author's. The passages are qabench's, so the published values of "
     "the same methods are different: `qabench reproduce fastbook` computes these"
 )
 
@@ -30,32 +31,41 @@ def retrieve(
     model: Annotated[
         str | None, Option(help="The encoder of dense or colbert: NAME, NAME@REVISION or a folder.")
     ] = None,
-    k: Annotated[int, Option(help="The cutoff: the number of chunks to retrieve.")] = 10,
-    run: Annotated[Path | None, Option(help="Write the rankings as a TREC run.")] = None,
+    k: Annotated[
+        int, Option("-k", "--k", help="The cutoff: the number of passages to retrieve.")
+    ] = 10,
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", "--run", help="Write the rankings as a TREC run."),
+    ] = None,
     format: Format = "table",
 ) -> None:
-    """Search each question's chapter, and score the retrieved chunks.
+    """Search each question's chapter, and score the retrieved passages.
 
-    The chunks are the config `chunks`. Answer Component MRR@k and Recall@k are printed as by
+    The passages are the config `chunks`. Answer Component MRR@k and Recall@k are printed as by
     `qabench score --by chapter`.
     """
     from qabench.benchmarks.fastbook import retrieval
     from qabench.retrieval.documents import run_lines
 
+    if output:
+        check_writable(output)
     questions = BENCHMARK.load(config)
     retrieved = retrieval.retrieve(questions.rows, config, method, query, k, model)
     predicted = retrieved.predicted
-    if run:
+    if output:
         lines: list[str] = []
         for id, fields in predicted.items():
             pairs = zip(fields["documents"], fields["scores"], strict=True)
             lines += run_lines(id, list(pairs), method)
-        write_text(run, "".join(lines))
-    predictions = BENCHMARK.read([{"id": id, **fields} for id, fields in predicted.items()])
+        write_text(output, "".join(lines))
+    rows = [{"id": id, **fields} for id, fields in predicted.items()]
+    predictions = BENCHMARK.read(rows)
     predictions = replace(predictions, path=f"{method} ({retrieved.about['query']})")
     evaluation = evaluate_predictions("fastbook", config, predictions, k=k)
     # The signature of a file of predictions does not say how they were retrieved.
     items = [Item(question.row, predicted[question.id]) for question in questions.rows]
     about = {"config": config, "data": questions.data} | retrieved.about
     signatures = BENCHMARK.scorer(["retrieval"], k=k).signatures(items, about)
-    show(Found([replace(evaluation, signatures=signatures)], [OTHER_CHUNKS]), format, by=["chapter"])
+    signed = replace(evaluation, signatures=signatures)
+    show(Evaluations([signed], [OTHER_CHUNKS]), format, by=["chapter"])

@@ -1,11 +1,11 @@
-"""The prompt with retrieved passages. The benchmark's author ran no model, so it is this project's own."""
+"""The prompt with retrieved passages: qabench's own, because the benchmark's author ran no model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from qabench.evaluation.scoring import Messages
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
+from qabench.prompts.prompt import DATA_NOT_INSTRUCTIONS, Prompt
 
 PROMPT = Prompt(
     "qabench",
@@ -24,5 +24,8 @@ Question: {{question}}""",
 
 def messages(passages: Sequence[str], question: str) -> Messages:
     """Return the prompt with the passages, numbered from 1."""
-    shown = "\n\n".join(f"[{rank}]\n{text}" for rank, text in enumerate(passages, start=1))
+    numbered = []
+    for rank, text in enumerate(passages, start=1):
+        numbered.append(f"[{rank}]\n{text}")
+    shown = "\n\n".join(numbered)
     return PROMPT.messages(passages=shown or "(none)", question=question)

@@ -1,4 +1,4 @@
-"""The retrieval experiment: chunks of chapters, and the methods that rank the chunks of a question's own chapter.
+"""The retrieval experiment: methods that rank the chunks of each question's chapter.
 
 The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of
 OpenAI's cl100k, Punkt sentences, 64 tokens of overlap). ``cut_as_source`` does the same. The
@@ -27,23 +27,28 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest
-from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.fastbook.chunks import CHUNK_SIZE, CHUNKER, OVERLAP, cut, doc_id
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.models.encoder import MODEL, SentenceEncoder
 from qabench.models.loader import ModelSource, locate
-from qabench.retrieval.bm25.index import BM25Index, Hits
+from qabench.retrieval.bm25.hits import Hits
+from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.dense import DenseIndex, distinct_texts
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
-# Method -> its default model.
-METHODS = {"bm25": None, "fts": None, "dense": MODEL, "colbert": "answerdotai/answerai-colbert-small-v1"}
+# The methods and their default models.
+METHODS = {
+    "bm25": None,
+    "fts": None,
+    "dense": MODEL,
+    "colbert": "answerdotai/answerai-colbert-small-v1",
+}
 KINDS = ("question", "keywords")
-MAX_CHUNKS = 10**6  # of a chapter: a row's number says the chapter and the position
-SEARCH = (
-    "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
-)
+# A chapter has fewer chunks, so that a row's number says the chapter and the position.
+MAX_CHUNKS = 10**6
+SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
 
 Chunks = Mapping[int, Sequence[str]]
 """The chunks of each chapter."""
@@ -74,8 +79,8 @@ def retrieve(
 ) -> Retrieval:
     """Retrieve k chunks for each question of a config from its own chapter.
 
-    By default, the queries of fts are the keywords, as in the source, and else the questions.
-    ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
+    By default, the queries of fts are the keywords, as in the source, and those of other methods
+    the questions. ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
 
     Raises:
         InputError: an unknown method or kind of query, k below 1, or a model for another method.
@@ -84,39 +89,52 @@ def retrieve(
     check_cutoffs(k)
     if method not in METHODS:
         raise unknown_name("unknown method", method, METHODS)
-    query = query or ("keywords" if method == "fts" else "question")
+    if not query:
+        # Full-text search needs all words to be useful, so the source has keywords for it.
+        query = "keywords" if method == "fts" else "question"
     if query not in KINDS:
         raise unknown_name("unknown query", query, KINDS)
     if model and METHODS[method] is None:
         raise InputError(f"the method {method} has no model; allowed for dense and colbert")
     model = model or METHODS[method]
     rows = [question.row for question in questions]
-    notebooks, keyword_files = map(_files, CONFIGS[config])
+    corpus_config, keywords_config = CONFIGS[config]
+    table = dataset_table("fastbook")
+    files = (*_files(corpus_config), *_files(keywords_config))
+    file_digests = [table.file_digest(name) for name in files]
     chunks = chapter_chunks(config)
+    # As in the source, a question's candidates are the chunks of its own chapter.
     ranked = rank(chunks, queries(rows, config, query), method, k, model)
+    signed_model = None
+    if model:
+        signed_model = _signed_name(locate(model))
     about = {
-        "corpus": digest([file_digest("fastbook", name) for name in (*notebooks, *keyword_files)]),
+        "corpus": digest(file_digests),
         "chunker": CHUNKER,
         "chunk_size": CHUNK_SIZE,
         "overlap": OVERLAP,
         "method": method,
         "query": query,
-        "retriever_model": _signed_name(locate(model)) if model else None,
+        "retriever_model": signed_model,
     }
     predicted = {}
     for row, hits in zip(rows, ranked, strict=True):
         chapter = row["chapter"]
+        chunks_of_chapter = chunks[chapter]
+        passages = [chunks_of_chapter[position] for position in hits.positions]
+        documents = [doc_id(chapter, position) for position in hits.positions]
         predicted[row["id"]] = {
-            "passages": [chunks[chapter][position] for position in hits.positions],
-            "documents": [doc_id(chapter, position) for position in hits.positions],
+            "passages": passages,
+            "documents": documents,
             "scores": list(hits.scores),
         }
     return Retrieval(predicted, about)
 
 
 def _signed_name(encoder: ModelSource) -> str:
-    """Return name and version of an encoder, for signatures: a folder by its name without the path."""
+    """Return name and version of an encoder, for signatures."""
     if encoder.commit is None:
+        # A folder is signed without its path, which says something about the user's machine.
         return f"{Path(encoder.name).resolve().name}@{encoder.version}"
     return encoder.label
 
@@ -128,13 +146,17 @@ def _files(config: str) -> Sequence[str]:
 
 def chapter_chunks(config: str, split: Callable[[str], list[str]] = cut) -> dict[int, list[str]]:
     """Return the chunks of each chapter that a config's questions are about."""
-    files = _files(CONFIGS[config][0])
-    chapters = [read_chapter(open_path("fastbook", name)) for name in files]
-    return {row["chapter"]: split(row["text"]) for row in chapters}
+    table = dataset_table("fastbook")
+    corpus_config, _ = CONFIGS[config]
+    chunks = {}
+    for name in _files(corpus_config):
+        row = read_chapter(table.open_path(name))
+        chunks[row["chapter"]] = split(row["text"])
+    return chunks
 
 
 def cut_as_source(text: str) -> list[str]:
-    """Return the source's chunks: each half of the text, split by llama-index's ``SentenceSplitter``.
+    """Return the source's chunks: each half of the text, split by llama-index.
 
     Raises:
         MissingExtra: llama-index-core is not installed.
@@ -145,20 +167,30 @@ def cut_as_source(text: str) -> list[str]:
         raise MissingExtra(
             "the source's chunks need llama-index: pip install llama-index-core"
         ) from None
-    # as in the source: if the length is odd, the last character is a third part
-    half = max(1, len(text) // 2)
-    parts = [text[i : i + half] for i in range(0, len(text), half)]
     splitter = SentenceSplitter(chunk_size=CHUNK_SIZE, chunk_overlap=OVERLAP)
-    return [chunk for part in parts for chunk in splitter.split_text(part)]
+    chunks: list[str] = []
+    # As in the source: if the length is odd, the last character is a third part.
+    half = max(1, len(text) // 2)
+    for start in range(0, len(text), half):
+        chunks += splitter.split_text(text[start : start + half])
+    return chunks
 
 
 def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
-    """Return one query per question, its text or its keywords, without quotes around it, as in the source."""
+    """Return one query per question: its text or its keywords."""
+    # A question without keywords in the file is searched by its text.
     texts = {row["id"]: row["question_text"] for row in questions}
     if kind == "keywords":
-        for name in _files(CONFIGS[config][1]):
-            texts |= {row["id"]: row["keywords"] for row in read_keywords(open_path("fastbook", name))}
-    return [(row["chapter"], texts[row["id"]].strip("\"'")) for row in questions]
+        _, keywords_config = CONFIGS[config]
+        for name in _files(keywords_config):
+            for keywords in read_keywords(dataset_table("fastbook").open_path(name)):
+                texts[keywords["id"]] = keywords["keywords"]
+    asked = []
+    for row in questions:
+        # The source strips the quotes around a query before it searches.
+        text = texts[row["id"]].strip("\"'")
+        asked.append((row["chapter"], text))
+    return asked
 
 
 def rank(
@@ -167,35 +199,40 @@ def rank(
     """Return the k best chunks for each query, from its own chapter."""
     if method == "fts":
         return rank_fts(chunks, queries, k)
-    index: Callable[[Sequence[str]], Any] = BM25Index
+    build: Callable[[Sequence[str]], Any] = BM25Index
     if method == "dense":
-        index = partial(DenseIndex, encoder=SentenceEncoder(str(model)))
+        build = partial(DenseIndex, encoder=SentenceEncoder(str(model)))
     elif method == "colbert":
-        index = partial(LateInteractionIndex, encoder=colbert_encoder(str(model)))
-    indexes = {chapter: index(chunks[chapter]) for chapter in {chapter for chapter, _ in queries}}
+        build = partial(LateInteractionIndex, encoder=colbert_encoder(str(model)))
+    # Each chapter is an index of its own, so document frequencies are those of the chapter. Chapters
+    # without a question are not indexed.
+    chapters = {chapter for chapter, _ in queries}
+    indexes = {chapter: build(chunks[chapter]) for chapter in chapters}
     return [indexes[chapter].search(text, k) for chapter, text in queries]
 
 
 def match_expression(text: str) -> str:
-    """Return the FTS5 query of a text: each of its words quoted, joined with OR, or "" for a text without words.
+    """Return the FTS5 query of a text: each of its words quoted, joined with OR.
 
     Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query
-    of three words, not of two keywords.
+    of three words, not of two keywords. The query of a text without words is "".
     """
-    words = [word.strip(",") for word in text.replace('"', "").split()]
-    return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))
+    quoted_words = []
+    for run in text.replace('"', "").split():
+        word = run.strip(",")
+        if any(character.isalnum() for character in word):
+            quoted_words.append(f'"{word}"')
+    return " OR ".join(quoted_words)
 
 
 def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
-    """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
+    """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25.
 
-    One table contains the chunks of all chapters, as in the source: document frequencies are those
-    of the whole book, and the column with the chapter's number is searched, too. Scores are the
-    negated ``rank``, so higher is better. Ties are broken by ascending position. A query without a
-    known word has no results.
-
-    Raises:
-        QabenchError: this Python's SQLite does not have FTS5.
+    FTS5 uses k1 = 1.2 and b = 0.75. One table contains the chunks of all chapters, as in the
+    source: document frequencies are those of the whole book, and the column with the chapter's
+    number is searched, too. Scores are the negated ``rank``, so higher is better. Ties are broken
+    by ascending position. A query without a known word has no results. Raises QabenchError if this
+    Python's SQLite does not have FTS5.
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
@@ -203,16 +240,26 @@ def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
         except sqlite3.OperationalError as error:
             raise QabenchError(f"full-text search needs SQLite with FTS5: {error}") from None
         for chapter, texts in chunks.items():
+            # A row's number is both the chapter and the position, so the result needs no join.
             start = chapter * MAX_CHUNKS
-            rows = ((start + i, str(chapter), text) for i, text in enumerate(texts))
-            connection.executemany("INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows)
+            rows = []
+            for i, text in enumerate(texts):
+                rows.append((start + i, str(chapter), text))
+            connection.executemany(
+                "INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows
+            )
         hits = []
         for chapter, text in queries:
+            positions: list[int] = []
+            scores: list[float] = []
             expression = match_expression(text)
-            arguments = (expression, str(chapter), k)
-            matches = connection.execute(SEARCH, arguments).fetchall() if expression else []
-            positions = [rowid % MAX_CHUNKS for rowid, _ in matches]
-            hits.append(Hits(positions, [-score for _, score in matches]))
+            # SQLite reports an error for an empty expression.
+            if expression:
+                for rowid, bm25 in connection.execute(SEARCH, (expression, str(chapter), k)):
+                    positions.append(rowid % MAX_CHUNKS)
+                    # FTS5 negates BM25, so that the best match has the lowest rank.
+                    scores.append(-bm25)
+            hits.append(Hits(positions, scores))
         return hits
 
 
@@ -224,6 +271,7 @@ class LateInteractionIndex:
 
     def __init__(self, chunks: Sequence[str], encoder: Any) -> None:
         self.encoder = encoder
+        # Overlapping chunks of short texts are equal, and are encoded only once.
         distinct, self._places = distinct_texts(chunks)
         self._vectors = encoder.encode_document(distinct, show_progress_bar=False)
 
@@ -232,12 +280,13 @@ class LateInteractionIndex:
         vectors = self.encoder.encode_query([query], show_progress_bar=False)
         similarity = self.encoder.similarity(vectors, self._vectors)[0].cpu().numpy()
         scores = np.asarray(similarity, dtype=np.float32)[self._places]
+        # A stable sort leaves ties in the order of the chunks.
         best = np.argsort(-scores, kind="stable")[:k]
         return Hits(best.tolist(), scores[best].tolist())
 
 
 def colbert_encoder(model: str) -> Any:
-    """Return a ColBERT checkpoint of sentence-transformers, PyLate or Stanford: its name on the Hub, or a folder."""
+    """Load a ColBERT checkpoint of sentence-transformers, PyLate or Stanford."""
     try:
         from sentence_transformers import MultiVectorEncoder
     except ImportError:

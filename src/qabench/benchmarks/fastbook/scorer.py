@@ -1,20 +1,23 @@
-"""fastbook's scorer: Answer Component MRR@k and Recall@k of passages, and ROUGE F-measures of answers."""
+"""fastbook's scorer: Answer Component MRR@k and Recall@k of passages, and ROUGE of answers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import is_list_of
 from qabench.benchmarks.fastbook.answer_components import (
+    OPTIONS,
     AnswerComponentScores,
     answer_component_scores,
     check_cutoffs,
     longest_passage,
 )
-from qabench.data.rows import Json, Row
-from qabench.evaluation import ANSWERED, MISSING, Evaluation
+from qabench.data.answers import is_list_of
+from qabench.data.rows import Json, Row, without_none
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, MISSING, Evaluation, Record
 from qabench.evaluation.records import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
@@ -24,7 +27,10 @@ from qabench.text.rouge import backend_version, rouge, wordless_problems
 # The fields of signatures that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
 
-DEEPEST = 10_000  # passages of a curve in a report
+# As in the config ``chunks``. Bounded, so that a search of any text takes linear time.
+DOC_ID = re.compile(r"\d{1,9}-c\d{1,9}")
+# A curve in a report has one point per cutoff.
+MAX_CUTOFF_OF_CURVES = 10_000
 READS = {"retrieval": ("passages",), "rouge": ("answer",)}
 NEEDS = {
     "retrieval": 'it needs the field "passages", a list of the texts that were retrieved, best first; answers '
@@ -44,13 +50,21 @@ class FastbookScorer(Scorer):
     Attributes:
         groups: "retrieval", "rouge", or both.
         k: the cutoffs: an integer, several integers, or a string such as "1,5,10".
-        longest: the number of tokens of the longest passage of a run, whose questions are scored
-            one by one.
+        longest: the number of tokens of the longest passage of all questions, where each call of
+            the scorer has only one of them, as in a run.
+        measures: the scores of retrieval, "mrr" and "recall". The recall of a question without
+            components is undefined.
+        skip_empty_contexts, skip_extraneous, explicit_only: unofficial, see
+            ``answer_component_scores``.
     """
 
     groups: Sequence[str]
     k: int | str | Sequence[int] = 10
     longest: int = 0
+    measures: Sequence[str] = ("mrr", "recall")
+    skip_empty_contexts: bool = False
+    skip_extraneous: bool = False
+    explicit_only: bool = False
     needs = NEEDS
 
     def __post_init__(self) -> None:
@@ -63,45 +77,80 @@ class FastbookScorer(Scorer):
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return the scores of each question at every cutoff. ``progress`` is not used."""
+        # An unusable prediction is scored as missing, so that one bad line does not stop the
+        # others.
         problems = [_unusable(item.fields or {}) for item in items]
-        predictions = [
-            {} if problem else item.fields or {} for item, problem in zip(items, problems, strict=True)
-        ]
+        predictions: list[Mapping[str, Any]] = []
+        for item, problem in zip(items, problems, strict=True):
+            if problem:
+                predictions.append({})
+            else:
+                predictions.append(item.fields or {})
         columns: list[Json] = [{} for _ in items]
         details: list[Json] = [{} for _ in items]
         if "retrieval" in self.groups:
-            references = [item.row["answer_context"] for item in items]
-            scores = answer_component_scores(
-                references, [each.get("passages") for each in predictions], self.k
-            )
-            columns = scores.columns("mrr", "recall")
-            parts = zip(items, predictions, scores.ranks, strict=True)
-            details = [
-                _detail(item.row, fields, ranks or (), max(scores.cutoffs))
-                for item, fields, ranks in parts
-            ]
+            scores = self._retrieval(items, predictions)
+            columns = [without_none(column) for column in scores.columns(*self.measures)]
+            # The options leave out components, so that the ranks are not those of the row's.
+            if not scores.options:
+                details = []
+                for item, fields, ranks in zip(items, predictions, scores.ranks, strict=True):
+                    details.append(_detail(item.row, fields, ranks or (), max(scores.cutoffs)))
         if "rouge" in self.groups:
-            texts = [item.row["gold_standard_answer"] for item in items]
-            answers = [each.get("answer") or "" for each in predictions]
-            measures = rouge(texts, answers)
-            ids = [str(item.row.get("id")) for item in items]
-            self.problems = wordless_problems(ids, answers, texts)
-            for column, measured in zip(columns, measures, strict=True):
-                names = [name for name in measured if name.endswith(".fscore")]
-                column |= {name: float(measured[name]) for name in names}
-        return [
-            Outcome(
-                scores=column,
-                detail=detail,
+            f_measures = self._rouge(items, predictions)
+            for column, f_measures_of_answer in zip(columns, f_measures, strict=True):
+                column |= f_measures_of_answer
+        outcomes = []
+        for i, problem in enumerate(problems):
+            # Each group has a status of its own: see ``reads``.
+            status = MISSING if problem else ANSWERED
+            outcome = Outcome(
+                scores=columns[i],
+                detail=details[i],
                 problem=problem,
-                status=MISSING if problem else ANSWERED,  # of the groups: see ``reads``
-                answer=fields.get("answer"),
+                status=status,
+                answer=predictions[i].get("answer"),
                 usable=problem is None,
             )
-            for fields, problem, column, detail in zip(
-                predictions, problems, columns, details, strict=True
+            outcomes.append(outcome)
+        return outcomes
+
+    def _retrieval(
+        self, items: Sequence[Item], predictions: Sequence[Mapping[str, Any]]
+    ) -> AnswerComponentScores:
+        """Return the ranks of the answers' components. Raises InputError if none counts."""
+        references = [item.row["answer_context"] for item in items]
+        passages = [fields.get("passages") for fields in predictions]
+        scores = answer_component_scores(
+            references,
+            passages,
+            self.k,
+            skip_empty_contexts=self.skip_empty_contexts,
+            skip_extraneous=self.skip_extraneous,
+            explicit_only=self.explicit_only,
+        )
+        if scores.skipped == len(items):
+            raise InputError(
+                "the options leave out all components of all questions: the mean is undefined"
             )
-        ]
+        return scores
+
+    def _rouge(
+        self, items: Sequence[Item], predictions: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, float]]:
+        """Return the ROUGE F-measures of each answer, and note texts without words as problems."""
+        references = [item.row["gold_standard_answer"] for item in items]
+        answers = [fields.get("answer") or "" for fields in predictions]
+        f_measures = []
+        for measures in rouge(references, answers):
+            f_measures_of_answer = {}
+            for name, value in measures.items():
+                if name.endswith(".fscore"):
+                    f_measures_of_answer[name] = float(value)
+            f_measures.append(f_measures_of_answer)
+        ids = [str(item.row.get("id")) for item in items]
+        self.problems = wordless_problems(ids, answers, references)
+        return f_measures
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures.
@@ -109,21 +158,19 @@ class FastbookScorer(Scorer):
         The signature of retrieval does not have the fields of the model that answers. Without
         ``passages`` in any item, there is no retrieval to sign.
         """
-        asked = {name: value for name, value in about.items() if name != "benchmark"}
+        asked = dict(about)
+        # The names of these signatures already say it.
+        asked.pop("benchmark", None)
         lines = {}
         with_passages = any("passages" in (item.fields or {}) for item in items)
         if "retrieval" in self.groups and (with_passages or not items):
-            system = {name: asked[name] for name in SYSTEM if name in asked}
-            cutoffs = check_cutoffs(self.k)
-            predicted = [(item.fields or {}).get("passages") or () for item in items]
-            texts = {
-                text
-                for passages in predicted
-                if is_list_of(passages, str)
-                for text in passages[: max(cutoffs)]
-            }
-            scoring = AnswerComponentScores(cutoffs, (), (), max(self.longest, longest_passage(texts)))
-            fields = system | {"model": asked.get("retriever_model")} | scoring.signature()
+            fields: dict[str, object] = {}
+            for name in SYSTEM:
+                if name in asked:
+                    fields[name] = asked[name]
+            # The model of this signature is the encoder, not the model that answers.
+            fields["model"] = asked.get("retriever_model")
+            fields |= self.metric_fields("retrieval", items)
             lines["retrieval"] = signature("fastbook_retrieval", **fields)
         if "rouge" in self.groups:
             lines["rouge"] = signature(
@@ -131,66 +178,98 @@ class FastbookScorer(Scorer):
             )
         return lines
 
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return the fields of retrieval: cutoffs, options, and the size of the longest passage."""
+        cutoffs = check_cutoffs(self.k)
+        texts: set[str] = set()
+        for item in items:
+            passages: Any = (item.fields or {}).get("passages") or ()
+            if is_list_of(passages, str):
+                texts.update(passages[: max(cutoffs)])
+        longest = max(self.longest, longest_passage(texts))
+        options = tuple(name for name in OPTIONS if getattr(self, name))
+        return AnswerComponentScores(cutoffs, (), options, longest).signature()
+
 
 def _unusable(fields: Mapping[str, Any]) -> str | None:
     passages, answer = fields.get("passages"), fields.get("answer")
     if passages is not None and not is_list_of(passages, str):
         return f"the passages are not a list of strings: {passages!r:.60}"
+    if passages and all(map(DOC_ID.fullmatch, passages)):
+        return f"the passages are ids of chunks, such as {passages[0]!r}; give their texts, or a TREC run"
     if answer is not None and not isinstance(answer, str):
-        hint = '; retrieved texts are the field "passages"' if is_list_of(answer, str) else ""
-        return f"the answer is not a string: {answer!r:.60}{hint}"
+        problem = f"the answer is not a string: {answer!r:.60}"
+        if is_list_of(answer, str):
+            problem += '; retrieved texts are the field "passages"'
+        return problem
     return None
 
 
-def _detail(row: Row, fields: Mapping[str, Any], ranks: Sequence[int | None], k: int) -> dict[str, Any]:
-    """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
+def _detail(
+    row: Row, fields: Mapping[str, Any], ranks: Sequence[int | None], k: int
+) -> dict[str, Any]:
+    """Return the passages of one question and the rank of each answer component, for the report."""
     texts = fields.get("passages") or []
     passages = [{"id": str(rank), "text": text} for rank, text in enumerate(texts, start=1)]
     for field, name in (("documents", "id"), ("scores", "score")):
         values = fields.get(field)
-        if isinstance(values, list) and len(values) == len(texts):  # otherwise they are not shown
+        # Ids and scores are optional. Those of other passages are not shown.
+        if isinstance(values, list) and len(values) == len(texts):
             for passage, value in zip(passages, values, strict=True):
                 passage[name] = value
-    components = [
-        {"text": "; ".join(part["answer_component"]), "contexts": list(part["context"]), "rank": rank}
-        for part, rank in zip(row["answer_context"], ranks, strict=True)
-    ]
+    components = []
+    for component, rank in zip(row["answer_context"], ranks, strict=True):
+        components.append(
+            {
+                "text": "; ".join(component.get("answer_component", ())),
+                "contexts": list(component["context"]),
+                "rank": rank,
+            }
+        )
     return {"passages": passages[:k], "components": components, "k": k}
 
 
+def _records_with_ranks(evaluation: Evaluation) -> list[Record]:
+    """Return the records whose details have the ranks of components up to a usable cutoff."""
+    records = []
+    for record in evaluation.records:
+        # An edited log may have no cutoff, or one of any size.
+        k = record.detail.get("k") or 0
+        if record.detail.get("components") and 0 < k <= MAX_CUTOFF_OF_CURVES:
+            records.append(record)
+    return records
+
+
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """Return each system's curve, up to the smallest cutoff of its records, from the ranks of the components."""
+    """Return the curve of each system, up to the smallest cutoff of its records."""
     rows: list[SectionRow] = []
     notes = []
     for label, evaluation in evaluations.items():
-        # An edited log may have no cutoff, or one of any size.
-        records = [
-            record
-            for record in evaluation.records
-            if record.detail.get("components") and 0 < (record.detail.get("k") or 0) <= DEEPEST
-        ]
+        records = _records_with_ranks(evaluation)
         if not records:
             continue
         ids = [record.id for record in records]
         depth = min(record.detail["k"] for record in records)
-        ranks = tuple(
-            tuple(part.get("rank") for part in record.detail["components"]) for record in records
-        )
-        scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
+        all_ranks = []
+        n_components = 0
+        n_beyond = 0
+        for record in records:
+            ranks = tuple(component.get("rank") for component in record.detail["components"])
+            all_ranks.append(ranks)
+            n_components += len(ranks)
+            n_beyond += sum(rank is None or rank > depth for rank in ranks)
+        # The ranks in the log give the scores at every cutoff up to the run's own.
+        scores = AnswerComponentScores(tuple(range(1, depth + 1)), tuple(all_ranks), ())
         columns = scores.columns("mrr", "recall")
         for k in scores.cutoffs:
             for name, title in (("mrr", "MRR@k"), ("recall", "Recall@k")):
                 values = [column[f"{name}@{k}"] for column in columns]
                 interval = mean_interval(values, clusters=ids)
                 rows.append(SectionRow(label, title, k, interval, len(ids)))
-        beyond = [
-            rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question
-        ]
         notes.append(
-            f"{label}: {sum(beyond):,} of {len(beyond):,} answer components are not in the first {depth} passages."
+            f"{label}: {n_beyond:,} of {n_components:,} answer components are not in the first {depth} passages."
         )
-    return (
-        [ExtraSection("MRR@k and Recall@k by k", "questions", rows, CURVE, " ".join(notes), "k")]
-        if rows
-        else []
-    )
+    if not rows:
+        return []
+    note = " ".join(notes)
+    return [ExtraSection("MRR@k and Recall@k by k", "questions", rows, CURVE, note, "k")]

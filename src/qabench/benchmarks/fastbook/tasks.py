@@ -1,4 +1,4 @@
-"""fastbook-benchmark as an Inspect AI task: answers from passages retrieved from the question's chapter."""
+"""fastbook-benchmark's setting: answers from passages retrieved from the question's chapter."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from inspect_ai import Task, task
-
-from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, select
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.answer_components import longest_passage
 from qabench.benchmarks.fastbook.prompt import PROMPT, messages
 from qabench.benchmarks.fastbook.retrieval import Retrieval, retrieve
+from qabench.benchmarks.plan import Names, TaskPlan, select
 from qabench.data.rows import Row
 from qabench.evaluation.scoring import Messages
 
 FASTBOOK = benchmark("fastbook")
-fastbook_scorer = inspect_scorer(FASTBOOK)
 
+# Reference answers have a few sentences, so this does not cut an answer to the point.
 ANSWER_TOKENS = 500
 
 
-@task
 def fastbook_rag(
     config: str = "questions",
     method: Literal["bm25", "fts", "dense", "colbert"] = "bm25",
@@ -31,7 +28,7 @@ def fastbook_rag(
     retriever_model: str | None = None,
     chapters: Names = None,
     ids: Names = None,
-) -> Task:
+) -> TaskPlan:
     """fastbook: answer a question from the k best passages of its chapter.
 
     Retrieval is scored as in ``qabench fastbook retrieve``, by Answer Component MRR@k and Recall@k.
@@ -57,13 +54,12 @@ def fastbook_rag(
     questions = FASTBOOK.load(config)
     selected = select(questions, ids, chapters)
     retrieval = retrieve(selected, config, method, query, k, retriever_model)
-    return benchmark_task(
-        FASTBOOK,
+    return TaskPlan(
         questions,
         selected,
         AskWithPassages(retrieval, k),
         f"rag {method}",
-        scores=tuple(FASTBOOK.groups),
+        groups=list(FASTBOOK.groups),
         predicted=retrieval.predicted,
     )
 
@@ -79,8 +75,9 @@ class AskWithPassages:
     @property
     def scoring(self) -> dict[str, Any]:
         """Return the options of the scorer."""
-        predicted = self.retrieval.predicted.values()
-        texts = {text for fields in predicted for text in fields["passages"]}
+        texts: set[str] = set()
+        for fields in self.retrieval.predicted.values():
+            texts.update(fields["passages"])
         return {"k": self.k, "longest": longest_passage(texts)}
 
     def messages(self, row: Row) -> Messages:

@@ -1,15 +1,17 @@
-"""FELM's scores as functions of counts: numbers or NumPy arrays.
-
-See ``qabench.benchmarks.felm.scores``.
-"""
+"""FELM's scores as functions of counts: numbers or NumPy arrays. See ``scores``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+# The counts as the official script names them: "positive" means judged factual.
 COUNTS = ("tp", "tn", "fp", "fn")
-RESPONSES, READABLE = "responses_", "readable_"  # prefixes of columns and metrics
+# The same counts as columns of records. Their positive class is the error, as that of the scores:
+# F1 of these columns is the reported F1.
+COLUMNS = ("error_tn", "error_tp", "error_fn", "error_fp")
+# Prefixes of columns and metrics.
+RESPONSES, READABLE = "responses_", "readable_"
 
 
 def precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
@@ -23,19 +25,19 @@ def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
 
 
 def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return the harmonic mean of precision and recall.
-
-    0 if both are 0, where the official script divides by zero.
-    """
-    import numpy as np  # imported on use: a benchmark's class must be cheap to import
+    """Return the harmonic mean of precision and recall, or 0 if both are 0."""
+    # A benchmark's class, which imports this module, must be cheap to import.
+    import numpy as np
 
     p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
-    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit.
+    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit. Where
+    # both are 0, the script divides by zero.
     return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
 
 
 def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return F1 as 2 tn / (2 tn + fn + fp), for resamples: 0 if no segment is judged wrong and some are."""
+    """Return F1 as 2 tn / (2 tn + fn + fp), for resamples."""
+    # Precision is undefined in a resample in which no segment was judged wrong. This form is 0.
     return 2 * tn / (2 * tn + fn + fp)
 
 

@@ -1,9 +1,9 @@
-"""FELM's methods: how a model is prompted for the segments with errors, and how its replies are scored.
+"""FELM's methods: how a model is asked for the segments with errors.
 
 The prompts are the authors', qabench's, or a user's template.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741).
-``eval/eval.py`` and ``eval/prompt`` of hkust-nlp/felm.
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741),
+and ``eval/eval.py`` and ``eval/prompt`` of hkust-nlp/felm.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ from qabench.benchmarks.felm.scores import check_format, read_claims, read_reply
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable, unknown_name
 from qabench.evaluation.scoring import Messages
-from qabench.io.tables import quoted
-from qabench.llm.client import Answered
-from qabench.loading_scripts import open_path
+from qabench.io.redaction import quoted
+from qabench.llm.exchange import Answered
+from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.felm.parse import DOMAINS
-from qabench.tasks.prompts import (
+from qabench.prompts.authors import PromptSource
+from qabench.prompts.prompt import (
     AUTO,
     DATA_NOT_INSTRUCTIONS,
     OFFICIAL,
     QABENCH,
     Prompt,
-    PromptSource,
     check_fields,
     read_prompt,
 )
 
+# The temperature at which the authors sample the replies of cot-cons.
 CONS_TEMPERATURE = 0.9
+# The authors do not say how many samples they took.
 NUM_CONS = 5
-# of the call for a response's claims
+# The parameters of the call that lists a response's claims.
 CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
-NO_REFERENCES = "(none)"  # in a user's template, if there are no references
-# the domains with prompts for claims and with references
+# What a user's template shows if there are no references.
+NO_REFERENCES = "(none)"
+# The authors have prompts for claims, and references, in these domains only.
 CLAIM_DOMAINS = ("wk", "science", "writing_rec")
 METHODS = ("raw", "cot", "cot-cons", "link", "content")
 SYSTEM = "You are a helpful assistant."
@@ -76,6 +79,7 @@ Claim 1. ...
 Claim 2. ...""",
 )
 SCRIPT = "eval/eval.py"
+# The part of a segment that the authors' script does not show.
 _BEFORE_FIRST_LETTER = re.compile("[^A-Za-z]*")
 
 PromptFor = Callable[[str, str, str], Prompt]
@@ -83,36 +87,42 @@ PromptFor = Callable[[str, str, str], Prompt]
 
 
 def prompt_file(domain: str, kind: str, unit: str) -> str:
-    """Return the authors' file with a prompt, below ``eval/prompt``.
-
-    writing_rec has the files of wk.
-    """
-    domain = "wk" if domain == "writing_rec" else domain
+    """Return the authors' file with a prompt, below ``eval/prompt``."""
+    if domain == "writing_rec":
+        # The authors use the prompts of wk for it.
+        domain = "wk"
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
-        name = (
-            f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}" if domain in CLAIM_DOMAINS else kind
-        )
+        name = kind
+        if kind in REFERENCES:
+            name = f"ret_{kind}"
+        if domain in CLAIM_DOMAINS:
+            name = f"prompt_{short}_{name}"
         return f"segment/{short}/{name}.txt"
     names = {"raw": domain, "cot": f"{domain}_cot", EXTRACTION: f"extract_{short}"}
-    return f"claim/{short}/claim_{names.get(kind, f'{short}_{kind}')}.txt"
+    name = names.get(kind, f"{short}_{kind}")
+    return f"claim/{short}/claim_{name}.txt"
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """Return one line per text, numbered from 1.
-
-    Each is shown from its first ASCII letter on, if any.
-    """
-    shown = [_BEFORE_FIRST_LETTER.sub("", text, count=1) for text in texts]
-    return "\n".join(f"{i}. {text}" for i, text in enumerate(shown, start=1))
+    """Return one line per text, numbered from 1."""
+    lines = []
+    for number, text in enumerate(texts, start=1):
+        # The authors' script shows a segment from its first ASCII letter on. So a segment "12 = 3x"
+        # is shown as "x", and a segment without such a letter is empty.
+        shown = _BEFORE_FIRST_LETTER.sub("", text, count=1)
+        lines.append(f"{number}. {shown}")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class FelmPrompts:
-    """The prompts of one method by what they ask for and by domain and kind (of the claims: by domain).
+    """The prompts of one method.
 
-    Kinds are "raw", "cot", "link", "content". The name is "official", "qabench", or the user's
-    file.
+    Attributes:
+        name: "official", "qabench", or the user's file.
+        prompts: the prompts by what they ask for (VERDICTS, CLAIM_VERDICTS) and domain and kind
+            ("raw", "cot", "link", "content"). Those for claims (EXTRACTION) are by domain only.
     """
 
     name: str
@@ -121,8 +131,11 @@ class FelmPrompts:
     @property
     def label(self) -> str:
         """Return the name, and twelve hex digits of the digest of all prompts, for signatures."""
-        lines = [f"{what} {key} {prompt.digest}" for (what, key), prompt in self.prompts.items()]
-        return f"{self.name}-{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:12]}"
+        lines = []
+        for (purpose, key), prompt in self.prompts.items():
+            lines.append(f"{purpose} {key} {prompt.digest}")
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
+        return f"{self.name}-{digest}"
 
 
 @dataclass(frozen=True)
@@ -132,7 +145,7 @@ class FelmMethod:
     See the task ``felm`` for the arguments.
 
     Attributes:
-        prompt: "official". "qabench". "auto", which warns if it is not official, or a file (see
+        prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see
             ``read_prompt``) for all domains, with the fields {question}, {segments} (segments or
             claims, numbered) and, for link and content, {references}.
         official_quirks: whether link and content prompts show no references (the authors' script
@@ -157,6 +170,7 @@ class FelmMethod:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise unknown_name("unknown method", self.method, METHODS)
+        # No samples would have no majority.
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)
@@ -169,17 +183,22 @@ class FelmMethod:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the official generation parameters.
-
-        The authors' script decodes Vicuna greedily in every method.
-        """
-        sampled = self.method == "cot-cons" and self.reply_format != "vicuna"
-        return {"temperature": CONS_TEMPERATURE if sampled else 0, "max_tokens": 100}
+        """Return the official generation parameters."""
+        temperature: float = 0
+        # The authors' script decodes Vicuna greedily in every method.
+        if self.method == "cot-cons" and self.reply_format != "vicuna":
+            temperature = CONS_TEMPERATURE
+        # The limit is the same for methods that reason first. A reply that is cut off before its
+        # answer counts as "all segments are correct".
+        return {"temperature": temperature, "max_tokens": 100}
 
     @property
     def read_as(self) -> str:
-        """Return the format in which replies are read: the authors' script reads cot-cons after "Answer: " always."""
-        return "answer" if self.method == "cot-cons" else self.reply_format
+        """Return the format in which replies are read."""
+        if self.method == "cot-cons":
+            # The authors' script reads these after "Answer: " for every model, even for Vicuna.
+            return "answer"
+        return self.reply_format
 
     @property
     def scoring(self) -> dict[str, Any]:
@@ -187,31 +206,42 @@ class FelmMethod:
         return {"reply_format": self.read_as}
 
     def fields(self) -> dict[str, Any]:
-        """Return everything that verdicts depend on except data, model and parameters, for signatures."""
-        shows = self.method in REFERENCES and not self.official_quirks
-        sampled, vicuna = self.method == "cot-cons", self.reply_format == "vicuna"
+        """Return what verdicts depend on except data, model and parameters, for signatures."""
+        shown = suffix = samples = sampled_domains = None
+        if self.method in REFERENCES and not self.official_quirks:
+            shown = f"reference {REFERENCES[self.method]}"
+        if self.reply_format == "vicuna" and not self.official_quirks:
+            suffix = "none"
+        if self.method == "cot-cons":
+            samples = self.samples
+            sampled_domains = tuple(self.domains)
+        judged_by = CLAIMS if self.claims else SEGMENTS
         return {
             "method": self.method,
-            "by": "claims" if self.claims else "segments",
-            "samples": self.samples if sampled else None,
+            "by": judged_by,
+            "samples": samples,
             "prompt": self.prompts.label,
-            "shown": f"reference {REFERENCES[self.method]}" if shows else None,
-            "suffix": "none" if vicuna and not self.official_quirks else None,
-            "sampled_domains": tuple(self.domains) if sampled else None,
+            "shown": shown,
+            "suffix": suffix,
+            "sampled_domains": sampled_domains,
             "replies": self.read_as,
         }
 
     def generated_with(self, options: Mapping[str, Any]) -> Json:
         """Return the generation options of a call as fields of a signature.
 
-        The temperature of cot-cons has another name if its official value is different, which it is
-        not for Vicuna.
+        The temperature is signed as ``sampling_temperature`` where the official value is not 0,
+        because a field has one official value. This is cot-cons of all models but Vicuna.
         """
-        names = {"temperature": "sampling_temperature"} if self.parameters["temperature"] else {}
-        return {names.get(name, name): value for name, value in options.items()}
+        fields = {}
+        for name, value in options.items():
+            if name == "temperature" and self.parameters["temperature"]:
+                name = "sampling_temperature"
+            fields[name] = value
+        return fields
 
     def by_claims(self, row: Row) -> bool:
-        """Return whether this response is judged by its claims."""
+        """Tell whether this response is judged by its claims."""
         return self.claims and row["domain"] in CLAIM_DOMAINS
 
     def extraction_messages(self, row: Row) -> Messages:
@@ -220,21 +250,26 @@ class FelmMethod:
         return self.prompts.prompts[EXTRACTION, row["domain"]].messages(**texts)
 
     def messages(self, row: Row, claims: Sequence[Row] | None = None) -> Messages:
-        """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
+        """Return the messages that ask for verdicts on a response, or on its claims."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
         kind = self._kind(row["domain"], self.official_quirks or bool(references))
-        what, texts = VERDICTS, row["segmented_response"]
-        if claims is not None:
-            what, texts = CLAIM_VERDICTS, [claim["text"] for claim in claims]
-        return self.prompts.prompts[what, (row["domain"], kind)].messages(
-            question=row["prompt"],
-            segments=numbered(texts),
-            references="\n".join([] if self.official_quirks else references) or NO_REFERENCES,
+        if claims is None:
+            prompt = self.prompts.prompts[VERDICTS, (row["domain"], kind)]
+            texts = row["segmented_response"]
+        else:
+            prompt = self.prompts.prompts[CLAIM_VERDICTS, (row["domain"], kind)]
+            texts = [claim["text"] for claim in claims]
+        shown_references = NO_REFERENCES
+        if references and not self.official_quirks:
+            shown_references = "\n".join(references) or NO_REFERENCES
+        return prompt.messages(
+            question=row["prompt"], segments=numbered(texts), references=shown_references
         )
 
     def _kind(self, domain: str, has_references: bool) -> str:
-        """Return the kind of prompt for a response: link and content become raw if there are no references to show."""
+        """Return the kind of prompt for a response."""
+        # Math and reasoning have neither references nor prompts that mention them.
         if self.method in REFERENCES and not (domain in CLAIM_DOMAINS and has_references):
             return "raw"
         return self.method.removesuffix("-cons")
@@ -258,24 +293,35 @@ class FelmMethod:
             raise InputError(
                 f"the prompt is {str(self.prompt)!r}; allowed: official, qabench, auto, or a file"
             )
-        fields = {"question", "segments"} | ({"references"} if self.method in REFERENCES else set())
+        fields = {"question", "segments"}
+        if self.method in REFERENCES:
+            fields.add("references")
         template = check_fields(read_prompt(path), fields)
         template = replace(template, system=template.system or SYSTEM)
-        return self._prompts(
-            template.name, lambda domain, kind, unit: EXTRACT if kind == EXTRACTION else template
-        )
+
+        def prompt_for(domain: str, kind: str, unit: str) -> Prompt:
+            return EXTRACT if kind == EXTRACTION else template
+
+        return self._prompts(template.name, prompt_for)
 
     def _prompts(self, name: str, prompt_for: PromptFor) -> FelmPrompts:
-        """Return the prompts for all domains, so that the label of a method is the same in all configs."""
-        pairs = {(name, self._kind(name, shown)) for name in DOMAINS for shown in (True, False)}
+        """Return the prompts for all domains.
+
+        A config may have only some of them, but the label of a method is the same in all configs.
+        """
+        pairs = set()
+        for domain in DOMAINS:
+            pairs.add((domain, self._kind(domain, has_references=True)))
+            pairs.add((domain, self._kind(domain, has_references=False)))
         prompts: dict[tuple[str, str | tuple[str, str]], Prompt] = {}
-        for pair in sorted(pairs):
-            prompts[VERDICTS, pair] = prompt_for(*pair, SEGMENTS)
-        for pair in sorted(pairs):
-            if self.claims and pair[0] in CLAIM_DOMAINS:
-                prompts[CLAIM_VERDICTS, pair] = prompt_for(*pair, CLAIMS)
-        for domain in sorted(CLAIM_DOMAINS) if self.claims else ():
-            prompts[EXTRACTION, domain] = prompt_for(domain, EXTRACTION, CLAIMS)
+        for domain, kind in sorted(pairs):
+            prompts[VERDICTS, (domain, kind)] = prompt_for(domain, kind, SEGMENTS)
+        if self.claims:
+            for domain, kind in sorted(pairs):
+                if domain in CLAIM_DOMAINS:
+                    prompts[CLAIM_VERDICTS, (domain, kind)] = prompt_for(domain, kind, CLAIMS)
+            for domain in sorted(CLAIM_DOMAINS):
+                prompts[EXTRACTION, domain] = prompt_for(domain, EXTRACTION, CLAIMS)
         return FelmPrompts(name, prompts)
 
     def _own_prompt(self, domain: str, kind: str, unit: str) -> Prompt:
@@ -283,13 +329,11 @@ class FelmMethod:
         if kind == EXTRACTION:
             return EXTRACT
         error = ERRORS.get(domain, "a factual error")
-        how = (
-            f"was cut into numbered {unit}"
-            if unit == SEGMENTS
-            else "was broken down into numbered claims"
-        )
+        division = "was broken down into numbered claims"
+        if unit == SEGMENTS:
+            division = "was cut into numbered segments"
         parts = [
-            f"An answer to a question {how}. Find those that contain {error}.\n\n{MATERIAL}",
+            f"An answer to a question {division}. Find those that contain {error}.\n\n{MATERIAL}",
             f"<{unit}>\n{{segments}}\n</{unit}>\n\n",
         ]
         if not self.official_quirks and kind in REFERENCES:
@@ -311,50 +355,60 @@ class FelmMethod:
         return Prompt(QABENCH, "".join(parts), SYSTEM)
 
     def _official_prompt(self, domain: str, kind: str, unit: str) -> Prompt:
-        """Return the authors' prompt: the text of a file, then question and segments in the format of their script."""
-        text = open_path("felm", f"eval/prompt/{prompt_file(domain, kind, unit)}").read_text(
-            encoding="utf-8"
-        )
+        """Return the authors' prompt: the text of a file, then the labels of their script."""
+        file = dataset_table("felm").open_path(f"eval/prompt/{prompt_file(domain, kind, unit)}")
+        text = file.read_text(encoding="utf-8")
         for_vicuna = self.official_quirks and self.reply_format == "vicuna"
-        (question, segments, links, documents), end, system = _strings(
-            open_path("felm", SCRIPT), for_vicuna
-        )
-        if unit == CLAIMS and kind != EXTRACTION:  # the script asks only about segments
+        labels, end, system = _strings(dataset_table("felm").open_path(SCRIPT), for_vicuna)
+        question, segments, links, documents = labels
+        if unit == CLAIMS and kind != EXTRACTION:
+            # The script only asks about segments.
             segments = segments.replace("Segments", "Claims")
-        references = (
-            {"link": links, "content": documents}.get(kind) if not self.official_quirks else None
-        )
-        tail = f"{references}{{references}}\n" if references else ""
-        return Prompt(
-            OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system
-        )
+        tail = end
+        if not self.official_quirks and kind in REFERENCES:
+            label = {"link": links, "content": documents}[kind]
+            tail = f"{label}{{references}}\n{end}"
+        user = f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}"
+        return Prompt(OFFICIAL, user, system)
 
 
 @cache
 def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None]:
-    """Return the script's strings before question, segments, links and documents, its end and system message."""
+    """Return the strings that the script puts around a file's text.
+
+    They are the labels of question, segments, links and documents, the end, and the system message.
+    """
     source = PromptSource(script)
     parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
-    end = "".join(source.appended("eval_prompt", "gene")) if for_vicuna else ""
-    system = None if for_vicuna else source.constants("prefix", "gene")[-1]
-    return [parts[0], parts[2], *parts[4:]], end, system
+    labels = [parts[0], parts[2], *parts[4:]]
+    if for_vicuna:
+        return labels, "".join(source.appended("eval_prompt", "gene")), None
+    return labels, "", source.constants("prefix", "gene")[-1]
 
 
 def claims_in(row: Row, reply: Answered) -> tuple[list[Json], str | None]:
     """Return the claims of a response in a reply, or [], and the reason."""
     if reply.text is None:
         return [], f"its claims: {reply.reason}"
-    if reply.cut_off:  # the claims of the last segments would be missing
+    if reply.cut_off:
+        # The claims of the last segments would be missing.
         return [], "its claims: the reply was cut off"
     claims = read_claims(reply.text, len(row["segmented_response"]))
-    return claims, None if claims else f"its claims: none in the reply {quoted(reply.text, 80)}"
+    if not claims:
+        return [], f"its claims: none in the reply {quoted(reply.text, 80)}"
+    return claims, None
 
 
 def without_verdict(replies: Sequence[Answered], n: int, reply_format: str) -> list[str]:
-    """Return why replies about ``n`` segments or claims have no verdict, one reason for each such reply."""
-    return [
-        reply.reason
-        or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {quoted(reply.text, 80)}"
-        for reply in replies
-        if read_reply(reply.text, n, reply_format).readable is None
-    ]
+    """Return a reason for each reply about ``n`` segments or claims that has no verdict."""
+    reasons = []
+    for reply in replies:
+        if read_reply(reply.text, n, reply_format).readable is not None:
+            continue
+        if reply.reason:
+            reasons.append(reply.reason)
+        elif reply.cut_off:
+            reasons.append(f"no verdict in the reply (it was cut off) {quoted(reply.text, 80)}")
+        else:
+            reasons.append(f"no verdict in the reply {quoted(reply.text, 80)}")
+    return reasons

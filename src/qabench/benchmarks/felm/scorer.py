@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import is_list_of
 from qabench.benchmarks.felm.official import misread, signatures
 from qabench.benchmarks.felm.scores import (
     ResponseScore,
@@ -17,16 +16,20 @@ from qabench.benchmarks.felm.scores import (
     check_format,
     response_score,
 )
-from qabench.data.rows import Json, Row, grouped
+from qabench.data.answers import is_list_of
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.records import ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Scorer
+from qabench.evaluation.signature import digest
 from qabench.stats import mean_interval
 
-LONGEST_LIST = 1_000_000  # characters of a list of replies in a result file of the authors
+# The authors' result files hold lists of replies as Python's text.
+MAX_LIST_CHARACTERS = 1_000_000
 MISREAD = (
-    "officially, the reply is read as another verdict than it states; readable_f1 counts the stated one"
+    "officially, the reply is read as another verdict than it states; scores over readable replies "
+    "count the stated one"
 )
 NOTE = (
     "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
@@ -39,11 +42,11 @@ class FelmScorer(Scorer):
     """Reads replies, and counts the segments that they judge.
 
     A prediction has ``labels`` (True or 1 = factual, one per segment), or ``reply``: an evaluator's
-    reply, or a list of replies, whose majority counts. With ``claims`` ({"segment", "text"}), the
-    reply is about these claims. (``answer`` is another name for ``reply``, and so is ``gen``, the
-    column of the authors' result files.) If both are there, they must agree. A response without a
-    usable prediction counts as "all segments are correct", like an unreadable reply. Solvers also
-    store the ``reasons`` of replies without a verdict.
+    reply, or a list of replies, whose majority counts. If both are there, they must agree. Other
+    names for ``reply`` are ``answer`` and ``gen``, the column of the authors' result files. With
+    ``claims`` ({"segment", "text"}), the reply is about these claims. A response without a usable
+    prediction counts as "all segments are correct", like an unreadable reply. Solvers also store
+    the ``reasons`` of replies without a verdict.
 
     Attributes:
         reply_format: "answer" or "vicuna". See ``qabench.benchmarks.felm.scores.read_reply``.
@@ -59,6 +62,7 @@ class FelmScorer(Scorer):
     def outcome(self, item: Item) -> Outcome:
         """Return the counts of a response (see ``ResponseScore.counts``)."""
         row, fields = item.row, item.fields or {}
+        # An unusable prediction must not stop the others: it counts as missing, and is listed.
         claims: list[Json] | None = None
         unusable: str | None = None
         try:
@@ -70,50 +74,58 @@ class FelmScorer(Scorer):
         except InputError as error:
             value, unusable = None, str(error)
             score = response_score(row["labels"], None)
-        replies = value if isinstance(value, list) else [value]
-        replies = [] if as_verdicts(value) is not None else replies
+        # Verdicts that are given directly have no replies to show.
+        replies: list[Any] = []
+        if as_verdicts(value) is None:
+            replies = value if isinstance(value, list) else [value]
         texts = [reply for reply in replies if isinstance(reply, str)]
-        problem, status = unusable, ANSWERED
-        lacking = score.unparsed + score.unanswered
-        if not texts and replies:
-            status, problem = MISSING, problem or "the prediction has no reply"
-        elif replies and not any(text.strip() for text in texts):
-            status, problem = EMPTY, "the reply is empty"
-        elif lacking and len(replies) == 1:
-            problem = "the reply has no verdict"
-        elif score.readable is not None and score.readable != score.verdicts and len(replies) == 1:
-            problem = MISREAD
-        elif lacking:
-            problem = f"{lacking} of {len(replies)} replies have no verdict"
-        # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
-        stated = score.readable is not None or not all(score.verdicts)
-        is_official_reply = len(texts) == 1 and self.reply_format == "answer" and not claims
+        status, problem = _status(replies, texts, score)
+        problem = unusable or problem
+        # A reply can be unreadable and still name a segment officially: an id 0 means the last
+        # segment.
+        states_verdict = score.readable is not None or not all(score.verdicts)
+        shown_verdicts: Verdicts | None = None
+        if states_verdict:
+            shown_verdicts = score.verdicts
+        reasons: list[Any] = []
+        if problem and fields:
+            reasons = list(fields.get("reasons", [problem]))
         detail: Json = {
-            "segments": _segments(row, score.verdicts if stated else None),
+            "segments": _segments(row, shown_verdicts),
             "replies": replies,
-            "reasons": list(fields.get("reasons", [problem]) if problem and fields else []),
+            "reasons": reasons,
         }
-        # An answer in the format "answer" has the same official score, for display and for exports.
-        answer = texts[0] if is_official_reply or (texts and not stated) else as_reply(score.verdicts)
+        if claims is not None:
+            detail["claims"] = claims
+        is_official_reply = len(texts) == 1 and self.reply_format == "answer" and not claims
+        answer: str | None
+        if status == MISSING:
+            answer = None
+        elif is_official_reply or (texts and not states_verdict):
+            answer = texts[0]
+        else:
+            # A reply with the same official score, for display and for exports.
+            answer = as_reply(score.verdicts)
         return Outcome(
-            scores={name: float(n) for name, n in score.counts().items()},
-            detail=detail if claims is None else detail | {"claims": claims},
+            scores=score.columns(),
+            detail=detail,
             problem=problem,
             status=status,
-            answer=None if status == MISSING else answer,
+            answer=answer,
             texts=texts,
             usable=unusable is None,
+            result=score,
         )
 
     def _check_agreement(self, score: ResponseScore, reply: Any, claims: list[Json] | None) -> None:
-        """Raise InputError if a reply beside labels says something else. An unreadable one says nothing."""
+        """Raise InputError if a prediction has labels and a reply that disagree."""
         if reply is None:
             return
         by_reply = response_score(score.labels, reply, self.reply_format, claims or None)
-        if by_reply.readable is not None and score.verdicts not in (
-            by_reply.readable,
-            by_reply.verdicts,
-        ):
+        if by_reply.readable is None:
+            # A reply without a verdict contradicts nothing.
+            return
+        if score.verdicts not in (by_reply.readable, by_reply.verdicts):
             raise InputError(
                 f"labels and reply disagree: the labels say {as_reply(score.verdicts)!r}, and the reply "
                 f"{as_reply(by_reply.readable)!r}; give one of the two"
@@ -122,31 +134,85 @@ class FelmScorer(Scorer):
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures of the official scores, and of the scores of readable replies."""
         asked = dict(about)
-        data = {name: asked.pop(name) for name in ("benchmark", "config", "data") if name in asked}
+        data = {}
+        for name in ("benchmark", "config", "data"):
+            if name in asked:
+                data[name] = asked.pop(name)
         model = asked.pop("model", None)
-        replies = [_reply(item.fields) for item in items if item.fields and "labels" not in item.fields]
+        replies = []
+        for item in items:
+            if item.fields and "labels" not in item.fields:
+                replies.append(_reply(item.fields))
+        # The authors' script reads sampled replies (cot-cons) after "Answer: ", even Vicuna's.
         all_sampled = all(isinstance(reply, list) for reply in replies)
         read_as = "answer" if all_sampled else self.reply_format
         evaluator = self.evaluator if model is None else str(model)
-        system = {"evaluator": evaluator, "system": misread(read_as, evaluator, sampled=all_sampled)}
+        system = {
+            "evaluator": evaluator,
+            "system": misread(read_as, evaluator, sampled=all_sampled),
+        }
         if asked:
             return signatures(data | system | asked)
-        by_claims = any(item.fields.get("claims") for item in items if item.fields)
-        read = {"by": "claims" if by_claims else None, "replies": read_as if replies else "verdicts"}
+        # Predictions from a file say nothing about how they were made except what they contain.
+        read: dict[str, object] = {"by": None, "replies": read_as}
+        for item in items:
+            if item.fields and item.fields.get("claims"):
+                read["by"] = "claims"
+        if not replies:
+            read["replies"] = "verdicts"
         return signatures(data | read | system)
+
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return the domains, if the rows have them, and how replies are read."""
+        domains = []
+        sampled = True
+        for item in items:
+            if "domain" in item.row:
+                domains.append(item.row["domain"])
+            fields = item.fields or {}
+            if isinstance(fields.get("reply"), str):
+                sampled = False
+        domains_digest = digest(domains) if domains else None
+        return {
+            "domains": domains_digest,
+            "unparsed": "all_correct",
+            "replies": self.reply_format,
+            "evaluator": self.evaluator,
+            "system": misread(self.reply_format, self.evaluator, sampled=sampled),
+        }
+
+
+def _status(
+    replies: Sequence[Any], texts: Sequence[str], score: ResponseScore
+) -> tuple[str, str | None]:
+    """Return the status of a prediction, and what is wrong with its replies."""
+    lacking = score.unparsed + score.unanswered
+    if replies and not texts:
+        return MISSING, "the prediction has no reply"
+    if replies and not any(text.strip() for text in texts):
+        return EMPTY, "the reply is empty"
+    if lacking and len(replies) == 1:
+        return ANSWERED, "the reply has no verdict"
+    if score.readable is not None and score.readable != score.verdicts and len(replies) == 1:
+        return ANSWERED, MISREAD
+    if lacking:
+        return ANSWERED, f"{lacking} of {len(replies)} replies have no verdict"
+    return ANSWERED, None
 
 
 def _reply(fields: Mapping[str, Any]) -> Any:
-    """Return the reply, or the list of replies, which the authors' result files hold as Python's text."""
+    """Return the reply, or the list of replies."""
     reply = fields.get("reply", fields.get("answer", fields.get("gen")))
     if reply is None or "gen" not in fields or reply is not fields["gen"]:
         return reply
-    if isinstance(reply, str) and reply.startswith("[") and len(reply) <= LONGEST_LIST:
+    if isinstance(reply, str) and reply.startswith("[") and len(reply) <= MAX_LIST_CHARACTERS:
         try:
             replies = literal_eval(reply)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):  # a reply that starts with "["
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            # It is a single reply that happens to begin with a bracket.
             return reply
-        return replies if is_list_of(replies, str) and replies else reply
+        if is_list_of(replies, str) and replies:
+            return replies
     return reply
 
 
@@ -154,56 +220,68 @@ def _claims(fields: Mapping[str, Any]) -> list[Json] | None:
     claims = fields.get("claims")
     if claims is None:
         return None
+    read = []
     try:
-        return [{"segment": int(claim["segment"]), "text": str(claim["text"])} for claim in claims]
+        for claim in claims:
+            read.append({"segment": int(claim["segment"]), "text": str(claim["text"])})
     except (TypeError, KeyError, ValueError):
         example = '[{"segment": 1, "text": "..."}]'
         raise InputError(f"claims are {claims!r:.80}; allowed: a list such as {example}") from None
+    return read
 
 
 def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
+    if "labels" in fields:
+        verdicts = as_verdicts(fields["labels"])
+        if verdicts is None:
+            raise InputError(
+                f"labels are {fields['labels']!r:.80}; allowed: a list of true and false, or of 1 and 0"
+            )
+        return verdicts
     reply = _reply(fields)
-    if "labels" in fields and as_verdicts(fields["labels"]) is None:
-        raise InputError(
-            f"labels are {fields['labels']!r:.80}; allowed: a list of true and false, or of 1 and 0"
-        )
-    if "labels" not in fields and as_verdicts(reply) is not None:
+    if as_verdicts(reply) is not None:
         raise InputError(
             f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null; give verdicts as labels"
         )
-    return as_verdicts(fields["labels"]) if "labels" in fields else reply
+    return reply
 
 
 def _segments(row: Row, verdicts: Verdicts | None) -> list[Json]:
-    """Return the segments of ``Record.detail`` (see ``qabench.tasks.common``)."""
+    """Return the segments of ``Record.detail`` (see ``qabench.adapters.inspect_ai``)."""
     nothing = (None,) * len(row["labels"])
+    # The rows of metrics have only labels. In 397 rows of the dataset, ``type`` is empty or does
+    # not have one entry per segment, so it may be missing in any row.
     columns = {
-        "text": row["segmented_response"],
+        "text": row.get("segmented_response", nothing),
         "label": row["labels"],
         "verdict": verdicts or nothing,
-        "type": row["type"] or nothing,
-        "comment": row["comment"],
+        "type": row.get("type") or nothing,
+        "comment": row.get("comment", nothing),
     }
-    rows = zip(*columns.values(), strict=True)
-    return [dict(zip(columns, values, strict=True)) for values in rows]
+    segments = []
+    for values in zip(*columns.values(), strict=True):
+        segments.append(dict(zip(columns, values, strict=True)))
+    return segments
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """Return the recall of errors by type, the most frequent type first (see ``Benchmark.report_sections``)."""
+    """Return the recall of errors by type, the most frequent type first."""
     rows = []
     for label, evaluation in evaluations.items():
-        hits_by_kind = grouped(
-            (
-                (segment.get("type") or "type not given").replace("_", " "),
-                (record.id, float(segment.get("verdict") is False)),
-            )
-            for record in evaluation.records
-            for segment in record.detail.get("segments") or ()
-            if not segment["label"]
-        )
-        for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
-            recall = mean_interval([value for _, value in hits], clusters=[id for id, _ in hits])
-            rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
-    return (
-        [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
-    )
+        hits_by_type: dict[str, list[tuple[str, float]]] = {}
+        for record in evaluation.records:
+            for segment in record.detail.get("segments") or ():
+                if not segment["label"]:
+                    type_of_error = (segment.get("type") or "type not given").replace("_", " ")
+                    hit = float(segment.get("verdict") is False)
+                    hits_by_type.setdefault(type_of_error, []).append((record.id, hit))
+        by_frequency = sorted(hits_by_type.items(), key=lambda item: (-len(item[1]), item[0]))
+        for type_of_error, hits in by_frequency:
+            # Segments of one response are not independent.
+            responses = [id for id, _ in hits]
+            values = [hit for _, hit in hits]
+            recall = mean_interval(values, clusters=responses)
+            rows.append(SectionRow(label, "Recall of errors", type_of_error, recall, len(hits)))
+    if not rows:
+        return []
+    return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")]

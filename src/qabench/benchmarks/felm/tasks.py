@@ -1,17 +1,12 @@
-"""FELM as an Inspect AI task: the model looks for the segments of responses that contain errors."""
+"""FELM's setting: the model looks for the segments of responses that contain errors."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, Literal
 
-from inspect_ai import Task, task
-from inspect_ai.model import ModelOutput, get_model
-from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import collect
-
-from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, note_prediction, select
 from qabench.benchmarks import benchmark
+from qabench.benchmarks.conversation import CarryOut, Conversation
 from qabench.benchmarks.felm.method import (
     CLAIMS_PARAMETERS,
     NUM_CONS,
@@ -19,22 +14,20 @@ from qabench.benchmarks.felm.method import (
     claims_in,
     without_verdict,
 )
+from qabench.benchmarks.plan import Names, ProtocolStep, TaskPlan, select
 from qabench.data.rows import Json
-from qabench.evaluation.scoring import Messages, Question
-from qabench.llm.client import Answered
+from qabench.evaluation.scoring import Question
 from qabench.loading_scripts.felm.parse import DOMAINS
-from qabench.tasks.common import answered, ask_model, asked_with, chat, note_problem
-from qabench.tasks.prompts import AUTO, Origin
+from qabench.prompts.prompt import AUTO, Origin
 
-REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a method shows
+# The column of the dataset that a method shows to the model.
+REFERENCES = {"link": "ref", "content": "ref_contents"}
 NOT_LOGGED = ("source", "response")
 NO_REPLY = "no reply: a call failed"
 
 FELM = benchmark("felm")
-felm_scorer = inspect_scorer(FELM)
 
 
-@task
 def felm(
     config: str = "all",
     method: str = "raw",
@@ -45,11 +38,12 @@ def felm(
     num_cons: int = NUM_CONS,
     reply_format: Literal["answer", "vicuna"] = "answer",
     official_quirks: bool = False,
-) -> Task:
-    """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
+) -> TaskPlan:
+    """FELM: which segments of a response contain errors?
 
-    The official parameters are temperature 0 (0.9 for cot-cons, except for Vicuna) and at most 100
-    tokens per reply. Generation options override them.
+    The scores are F1 of errors and balanced accuracy. The official parameters are temperature 0
+    (0.9 for cot-cons, except for Vicuna) and at most 100 tokens per reply. Generation options
+    override them.
 
     Args:
         config: "all", a domain, or "sample".
@@ -75,88 +69,81 @@ def felm(
         SourceError: the data is not available.
     """
     questions = FELM.load(config)
-    selected = [
-        _without_references(question, REFERENCES.get(method))
-        for question in select(questions, ids, domains)
-    ]
+    shown = REFERENCES.get(method)
+    selected = []
+    for question in select(questions, ids, domains):
+        selected.append(_without_references(question, shown))
     asked_domains = {question.row["domain"] for question in selected}
+    # Signatures name the domains, so their order must not depend on the questions.
+    domains_in_order = [domain for domain in DOMAINS if domain in asked_domains]
     options: dict[str, Any] = {
         "method": method,
         "claims": claims,
         "prompt": prompt,
-        "domains": [domain for domain in DOMAINS if domain in asked_domains],
+        "domains": domains_in_order,
         "num_cons": num_cons,
         "reply_format": reply_format,
         "official_quirks": official_quirks,
     }
     setting = f"{method} by claims" if claims else method
     asking = FelmMethod(**options)
-    return benchmark_task(FELM, questions, selected, asking, setting, find_errors(**options))
+    steps = [ProtocolStep(find_errors, options)]
+    return TaskPlan(questions, selected, asking, setting, steps, prompted=False)
 
 
 def _without_references(question: Question, shown: str | None) -> Question:
-    """Return a response for the log, with only the references that the method shows.
+    """Return a response for the log, with only the references that the method shows."""
+    row = {}
+    for column, value in question.row.items():
+        if column in NOT_LOGGED:
+            continue
+        # The references of all responses would make the log large.
+        is_hidden = column in REFERENCES.values() and column != shown
+        row[column] = [] if is_hidden else value
+    return replace(question, row=row)
 
-    All of them are large.
-    """
-    hidden: dict[str, list[str]] = {column: [] for column in REFERENCES.values() if column != shown}
-    row = {column: value for column, value in question.row.items() if column not in NOT_LOGGED}
-    return replace(question, row=row | hidden)
 
-
-@solver
-def find_errors(**options: Any) -> Solver:
-    """Ask for the segments with errors, or first for the claims and then for the wrong ones (see ``FelmMethod``)."""
+def find_errors(**options: Any) -> CarryOut:
+    """Ask for the segments with errors, or for the claims and then for the wrong ones."""
     asking = FelmMethod(**options)
 
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        row, model = state.metadata["row"], get_model()
+    async def judge(conversation: Conversation) -> None:
+        row = conversation.row
         signed = asking.fields()
-        # the authors use a plain completion, without a chat template
+        # The authors use a plain completion, without a chat template.
         if asking.reply_format == "vicuna":
-            signed["interface"] = "completion" if "completions/" in str(model) else "chat"
-        note_prediction(state, {"reply": None, "reasons": [NO_REPLY]}, signed)
-        state.messages = []
-
-        async def ask(pairs: Messages, samples: int = 1, **generation: Any) -> list[Answered]:
-            messages = chat(pairs)
-            state.messages += messages
-            if samples == 1:
-                outputs: list[ModelOutput] = [await ask_model(model, messages, state, **generation)]
-            else:
-                outputs = await collect(
-                    *(ask_model(model, messages, state, sample=n) for n in range(samples))
-                )
-            replies = [answered(output) for output in outputs]
-            # The log shows one as the sample's output: the first with a text.
-            with_text = (
-                output for output, reply in zip(outputs, replies, strict=True) if reply.text is not None
-            )
-            state.output = next(with_text, outputs[0])
-            state.messages += [choice.message for choice in state.output.choices[:1]]
-            return replies
-
+            is_completion = "completions/" in conversation.model.name
+            signed["interface"] = "completion" if is_completion else "chat"
+        # If the first call fails, the log still says how the model was asked.
+        conversation.note_prediction({"reply": None, "reasons": [NO_REPLY]}, signed)
+        # The log shows what is sent, which is not the question alone.
+        conversation.messages = []
         claims: list[Json] | None = None
         by_claims: Json = {}
         if asking.by_claims(row):
-            (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
+            extraction = asking.extraction_messages(row)
+            (listed,) = await conversation.ask_separately(extraction, **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
             by_claims = {"claims": claims}
-            note_prediction(state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed)
+            fields = {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}
+            conversation.note_prediction(fields, signed)
             if reason is not None:
-                note_problem(state, reason)
-                return state
-        replies = await ask(asking.messages(row, claims), asking.samples)
+                conversation.note_problem(reason)
+                return
+        messages = asking.messages(row, claims)
+        replies = await conversation.ask_separately(messages, asking.samples)
         # The parameters of a call are known only after the call: a user's options override the
         # task's.
-        signed |= asking.generated_with(asked_with())
-        n = len(row["labels"] if claims is None else claims)
+        signed |= asking.generated_with(conversation.generation())
+        n = len(row["labels"]) if claims is None else len(claims)
         reasons = without_verdict(replies, n, asking.read_as)
-        reply = [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
-        note_prediction(state, {"reply": reply, "reasons": reasons, **by_claims}, signed)
-        if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
+        texts = [reply.text for reply in replies]
+        reply = texts if asking.method == "cot-cons" else texts[0]
+        fields = {"reply": reply, "reasons": reasons, **by_claims}
+        conversation.note_prediction(fields, signed)
+        # If the only call has no reply, the status of the question already says so.
+        if asking.samples > 1 or texts[0] is not None:
             for reason in reasons:
-                note_problem(state, reason)
-        return state
+                conversation.note_problem(reason)
 
-    return solve
+    return judge

@@ -21,18 +21,33 @@ function complete(section, numbers) {
   const cellOf = ({ mean, low, high, n }) => [mean, low, high, n];
   Object.assign(section, { config, runs, findings, extra });
   section.scores = byMetric(() => runs.map(() => null));
-  for (const row of numbers.scores) section.scores[row.metric][place.get(row.run)] = cellOf(row);
-  section.groups = byMetric(() => section.breakdowns.map(({ groups }) => runs.map(() => groups.map(() => null))));
+  // An undefined score has a row without numbers.
+  for (const row of numbers.scores.filter(({ mean }) => mean !== null))
+    section.scores[row.metric][place.get(row.run)] = cellOf(row);
+  section.groups = byMetric(() =>
+    section.breakdowns.map(({ groups }) => runs.map(() => groups.map(() => null))),
+  );
   const breakdowns = new Map(section.breakdowns.map(({ key }, i) => [key, i]));
   for (const row of numbers.groups.filter(({ metric }) => section.groups[metric])) {
     const i = breakdowns.get(row.grouping);
-    section.groups[row.metric][i][place.get(row.run)][section.breakdowns[i].groups.indexOf(row.group)] = cellOf(row);
+    section.groups[row.metric][i][place.get(row.run)][
+      section.breakdowns[i].groups.indexOf(row.group)
+    ] = cellOf(row);
   }
   section.pairs = byMetric(() => []);
   for (const { metric, pairs } of numbers.comparisons) {
-    section.pairs[metric] = pairs.map(({ first, second, difference, corrected_p, ...pair }) => ({ ...pair, first: place.get(first), second: place.get(second), mean: difference, corrected: corrected_p }));
+    section.pairs[metric] = pairs.map(({ first, second, difference, corrected_p, ...pair }) => ({
+      ...pair,
+      first: place.get(first),
+      second: place.get(second),
+      mean: difference,
+      corrected: corrected_p,
+    }));
   }
-  section.leaderboard = numbers.leaderboard.map((entry) => ({ ...entry, run: entry.source === "published" ? null : place.get(entry.system) }));
+  section.leaderboard = numbers.leaderboard.map((entry) => ({
+    ...entry,
+    run: entry.source === "published" ? null : place.get(entry.system),
+  }));
   useMarks(section, section.metrics[0]?.key);
 }
 
@@ -41,7 +56,9 @@ const reading = new Map();
 /** The records of a section: for each run an object from question id to the records of its epochs. */
 function recordsOf(section) {
   if (!reading.has(section.key)) {
-    const elements = $$("script.records").filter((element) => element.dataset.section === section.key);
+    const elements = $$("script.records").filter(
+      (element) => element.dataset.section === section.key,
+    );
     reading.set(section.key, Promise.all(elements.map(unpacked)));
   }
   return reading.get(section.key);
@@ -53,11 +70,13 @@ function useMarks(section, metric) {
   const found = section.metrics[place];
   section.graded = Boolean(found?.graded);
   section.itemTitle = found?.item ?? "score";
-  for (const question of section.questions) question.chosen = question.marks[place] ?? question.statuses.map((all) => all.map(() => null));
+  for (const question of section.questions)
+    question.chosen = question.marks[place] ?? question.statuses.map((all) => all.map(() => null));
 }
 
 /** The [score, status] pairs of a run on a question, one for each epoch; [] if it has no record. */
-const marksOf = (question, run) => question.chosen[run].map((score, epoch) => [score, question.statuses[run][epoch]]);
+const marksOf = (question, run) =>
+  question.chosen[run].map((score, epoch) => [score, question.statuses[run][epoch]]);
 
 /** The mean score of a run on a question over its epochs, null where it has none. */
 function scoreOf(question, run) {
@@ -77,14 +96,21 @@ function outcomeIs(section, score, status) {
 
 /** The outcome of a run on a question: that of all its epochs if they agree, otherwise by their mean score. */
 function outcomeOf(section, question, run) {
-  const outcomes = new Set(marksOf(question, run).map(([score, status]) => outcomeIs(section, score, status)));
+  const outcomes = new Set(
+    marksOf(question, run).map(([score, status]) => outcomeIs(section, score, status)),
+  );
   if (!outcomes.size) return "missing";
-  return outcomes.size === 1 ? [...outcomes][0] : outcomeIs(section, scoreOf(question, run), "answered");
+  return outcomes.size === 1
+    ? [...outcomes][0]
+    : outcomeIs(section, scoreOf(question, run), "answered");
 }
 
 /** How many answers of a run have each outcome. */
 function outcomesOf(section, run) {
-  const records = section.questions.reduce((sum, question) => sum + question.statuses[run].length, 0);
+  const records = section.questions.reduce(
+    (sum, question) => sum + question.statuses[run].length,
+    0,
+  );
   const counts = { missing: Math.max(0, section.runs[run].expected - records) };
   for (const question of section.questions) {
     for (const [score, status] of marksOf(question, run)) {
@@ -98,7 +124,9 @@ function outcomesOf(section, run) {
 /** The status of a run on a question: the first one of its epochs that is not "answered". */
 function statusOf(question, run) {
   const statuses = question.statuses[run];
-  return statuses.length ? (statuses.find((status) => status !== "answered") ?? "answered") : "missing";
+  return statuses.length
+    ? (statuses.find((status) => status !== "answered") ?? "answered")
+    : "missing";
 }
 
 /** What a search looks through, by question: question, id, reference and answers, in lower case. */
@@ -109,7 +137,9 @@ async function haystacks(section) {
     const runs = await recordsOf(section);
     const texts = section.questions.map((question) =>
       [question.id, question.question, question.reference]
-        .concat(runs.flatMap((run) => (run[question.id] || []).map((record) => record.answer || "")))
+        .concat(
+          runs.flatMap((run) => (run[question.id] || []).map((record) => record.answer || "")),
+        )
         .join("\n")
         .toLowerCase(),
     );

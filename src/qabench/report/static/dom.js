@@ -4,13 +4,18 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** An element with attributes (functions are listeners, null is left out) and children (strings or nodes). */
 function el(name, attributes = {}, ...children) {
-  const made = name === "svg" || name === "path" ? document.createElementNS(SVG, name) : document.createElement(name);
+  const made =
+    name === "svg" || name === "path"
+      ? document.createElementNS(SVG, name)
+      : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") made.addEventListener(key, value);
     else made.setAttribute(key, value === true ? "" : String(value));
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return made;
 }
 

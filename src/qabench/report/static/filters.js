@@ -3,21 +3,36 @@
 /** A select with a label; options are [value, name] pairs. */
 function choice(name, label, options, changed) {
   const made = options.map(([value, text]) => el("option", { value }, text));
-  return el("label", { class: "filter" }, el("span", {}, label), el("select", { name, change: changed }, made));
+  return el(
+    "label",
+    { class: "filter" },
+    el("span", {}, label),
+    el("select", { name, change: changed }, made),
+  );
 }
 
 /** The filters of a section's list as a form; calls ``changed`` when one changes. */
 function filterForm(section, changed) {
   const several = section.runs.length > 1;
   const runs = section.runs.map((run, i) => [String(i), run.label]);
-  const statuses = new Set(section.questions.flatMap((question) => section.runs.map((_, run) => statusOf(question, run))));
+  const statuses = new Set(
+    section.questions.flatMap((question) => section.runs.map((_, run) => statusOf(question, run))),
+  );
   const groups = section.groupings.map(({ key, name }) => {
     const sizes = new Map();
-    for (const question of section.questions) for (const group of question.groups[key] || []) sizes.set(group, (sizes.get(group) || 0) + 1);
-    const names = [...sizes].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).map(([group, n]) => [group, `${shown(group)} (${count(n)})`]);
+    for (const question of section.questions)
+      for (const group of question.groups[key] || []) sizes.set(group, (sizes.get(group) || 0) + 1);
+    const names = [...sizes]
+      .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
+      .map(([group, n]) => [group, `${shown(group)} (${count(n)})`]);
     return names.length > 1 ? choice(`group:${key}`, name, [["", "all"], ...names], changed) : null;
   });
-  const orders = [["", "as in the benchmark"], ["low", "lowest score first"], ["high", "highest score first"], ["long", "longest question first"]];
+  const orders = [
+    ["", "as in the benchmark"],
+    ["low", "lowest score first"],
+    ["high", "highest score first"],
+    ["long", "longest question first"],
+  ];
   if (several) orders.splice(1, 0, ["apart", "most disagreement first"]);
   const difference = several
     ? el(
@@ -26,16 +41,49 @@ function filterForm(section, changed) {
         el("legend", {}, "Difference of two runs"),
         choice("first", "first run", [["", "–"], ...runs], changed),
         choice("second", "second run", [["", "–"], ...runs], changed),
-        choice("side", "show", [["", "all differences"], ["first", "first is better"], ["second", "second is better"]], changed),
+        choice(
+          "side",
+          "show",
+          [
+            ["", "all differences"],
+            ["first", "first is better"],
+            ["second", "second is better"],
+          ],
+          changed,
+        ),
       )
     : null;
   return el(
     "form",
-    { class: "filters", role: "search", "aria-label": `Filter the questions of ${section.title}`, submit: (event) => event.preventDefault() },
-    el("label", { class: "filter wide" }, el("span", {}, "Search"), el("input", { type: "search", name: "search", placeholder: "words in question, reference or answer", autocomplete: "off", spellcheck: "false", input: later(120, changed) })),
+    {
+      class: "filters",
+      role: "search",
+      "aria-label": `Filter the questions of ${section.title}`,
+      submit: (event) => event.preventDefault(),
+    },
+    el(
+      "label",
+      { class: "filter wide" },
+      el("span", {}, "Search"),
+      el("input", {
+        type: "search",
+        name: "search",
+        placeholder: "words in question, reference or answer",
+        autocomplete: "off",
+        spellcheck: "false",
+        input: later(120, changed),
+      }),
+    ),
     choice("outcome", "", [], changed),
     several ? choice("run", "of run", [["", "any run"], ...runs], changed) : null,
-    statuses.size > 1 ? choice("status", "status", [["", "all"], ...[...statuses].map((status) => [status, status])], changed) : null,
+    statuses.size > 1
+      ? choice(
+          "status",
+          "status",
+          [["", "all"], ...[...statuses].map((status) => [status, status])],
+          changed,
+        )
+      : null,
     groups,
     choice("order", "order", orders, changed),
     difference,
@@ -44,20 +92,31 @@ function filterForm(section, changed) {
 
 /** Makes the form offer the outcomes that occur with the chosen metric. */
 function showOutcomes(section, form) {
-  const found = new Set(section.questions.flatMap((question) => section.runs.map((_, run) => outcomeOf(section, question, run))));
-  const known = Object.entries(OUTCOMES).filter(([key]) => found.has(key)).map(([key, name]) => [key, `${SIGNS[key]} ${name}`.trim()]);
+  const found = new Set(
+    section.questions.flatMap((question) =>
+      section.runs.map((_, run) => outcomeOf(section, question, run)),
+    ),
+  );
+  const known = Object.entries(OUTCOMES)
+    .filter(([key]) => found.has(key))
+    .map(([key, name]) => [key, `${SIGNS[key]} ${name}`.trim()]);
   const select = form.elements.outcome;
   const before = select.value;
-  select.replaceChildren(...[["", "all"], ...known].map(([value, text]) => el("option", { value }, text)));
+  select.replaceChildren(
+    ...[["", "all"], ...known].map(([value, text]) => el("option", { value }, text)),
+  );
   select.value = found.has(before) ? before : "";
   select.previousSibling.textContent = section.itemTitle;
-  for (const one of [select, form.elements.run]) if (one) one.closest("label").hidden = known.length < 2;
+  for (const one of [select, form.elements.run])
+    if (one) one.closest("label").hidden = known.length < 2;
 }
 
 /** The two runs whose difference is asked for; null if none is. */
 function differenceOf(form) {
   const { first = "", second = "", side = "" } = values(form);
-  return first && second && first !== second ? { first: Number(first), second: Number(second), side } : null;
+  return first && second && first !== second
+    ? { first: Number(first), second: Number(second), side }
+    : null;
 }
 
 /** The first run's score minus the second's on a question; null if one has no score. */
@@ -68,10 +127,17 @@ function gainOf(question, { first, second }) {
 
 /** What each of two runs found that the other missed, in one sentence. */
 function differenceText(section, pair) {
-  const gains = section.questions.map((question) => gainOf(question, pair)).filter((gain) => gain !== null);
-  const [more, less] = [gains.filter((gain) => gain > 1e-9).length, gains.filter((gain) => gain < -1e-9).length];
+  const gains = section.questions
+    .map((question) => gainOf(question, pair))
+    .filter((gain) => gain !== null);
+  const [more, less] = [
+    gains.filter((gain) => gain > 1e-9).length,
+    gains.filter((gain) => gain < -1e-9).length,
+  ];
   const name = (run) => shown(section.runs[run].label);
-  return `${name(pair.first)} is better on ${count(more)}, ${name(pair.second)} on ${count(less)}, and they are equal on ${count(gains.length - more - less)} of ${count(gains.length)} questions`;
+  const better = `${name(pair.first)} is better on ${count(more)}, ${name(pair.second)} on ${count(less)}`;
+  const equal = count(gains.length - more - less);
+  return `${better}, and they are equal on ${equal} of ${count(gains.length)} questions`;
 }
 
 const values = (form) => Object.fromEntries(new FormData(form));
@@ -100,7 +166,9 @@ async function chosen(section, form) {
   return wanted.order ? sorted(kept, (question) => sortKey(question, wanted.order, runs)) : kept;
 }
 
-const differs = (gain, side) => gain !== null && (side === "first" ? gain > 1e-9 : side === "second" ? gain < -1e-9 : Math.abs(gain) > 1e-9);
+const differs = (gain, side) =>
+  gain !== null &&
+  (side === "first" ? gain > 1e-9 : side === "second" ? gain < -1e-9 : Math.abs(gain) > 1e-9);
 
 /** The questions by ascending keys; those without a key (without a score) come last. */
 function sorted(questions, key) {
@@ -113,6 +181,7 @@ function sortKey(question, order, runs) {
   const scores = runs.map((run) => scoreOf(question, run)).filter((score) => score !== null);
   if (!scores.length) return null;
   const mean = scores.reduce((sum, score) => sum + score, 0) / scores.length;
-  if (order === "apart") return -scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length;
+  if (order === "apart")
+    return -scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length;
   return order === "low" ? mean : -mean;
 }

@@ -1,69 +1,107 @@
-// What scoring found in an answer, next to the answer. A record's detail decides: its parts are shown by their names.
+// What scoring found in an answer, next to the answer: the fields of a record's detail, in the forms
+// that the benchmark declares (qabench.evaluation.details).
 
 /** A heading with its content. */
 function part(title, ...children) {
   return el("section", { class: "part" }, el("h4", {}, title), ...children);
 }
 
-/** [text, normal form] pairs as chips; the sign repeats what the color says. */
-function chips(strings, kind, sign, meaning) {
-  return el(
-    "ul",
-    { class: "chips", role: "list" },
-    strings.map(([text, form]) => el("li", { class: `chip ${kind}`, title: `${meaning}; compared as: ${shown(form)}` }, el("span", { "aria-hidden": "true" }, `${sign} `), el("span", { class: "unseen" }, `${meaning}: `), el("bdi", {}, shown(text)))),
-  );
+function folded(title, children, open = false) {
+  return el("details", { class: "part", open }, el("summary", {}, title), children);
 }
 
-// A string's normal form keeps its letters and digits; where lemmas differ, the beginnings of its words are compared.
-const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
-const beginnings = (text) => (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || []).map((word) => word.slice(0, 3)).join(" ");
+// The sign repeats what the color says.
+const RESULT_SIGNS = { right: "✓", wrong: "✗", none: "–" };
 
-/** A function from a normal form to its string in the reference; "" if there is none. */
-function originals(reference) {
-  const parts = reference.split("\n").flatMap((line) => [line, ...line.split(" - ")]).reverse();
-  const same = new Map(parts.map((text) => [bare(text), text.trim()]));
-  const alike = new Map(parts.map((text) => [beginnings(text), text.trim()]));
-  return (form) => (bare(form) && same.get(bare(form))) || (beginnings(form) && alike.get(beginnings(form))) || "";
+function resultBadge(result, ...children) {
+  const sign = el("span", { "aria-hidden": "true" }, RESULT_SIGNS[result]);
+  return el("span", { class: `badge ${result}` }, sign, ...children);
 }
 
-// The fields of a detail that have a form of their own, or that only explain another one.
-const FORMS = ["found", "missing", "segments", "reasons", "claims", "components", "k", "passages", "pages", "evidence_read", "evidence_missing"];
-const KNOWN = new Set([...FORMS, "attribution", "judge", "judge_problem", "verdict", "replies"]);
+const RENDERERS = {
+  Strings: stringParts,
+  Rows: rowParts,
+  RankedPassages: passageParts,
+  Links: linkParts,
+  Text: textParts,
+  Texts: textsParts,
+  Hidden: () => [],
+};
 
-/** The parts of a record's detail, in the order of display; a detail has the fields of one or more of them. */
-function findingsOf(record, question, others) {
+/** The parts of a record's detail, in the order in which the benchmark declares their forms. */
+function findingsOf(section, record, question, others) {
   const { detail } = record;
-  return [
-    ...(detail.found || detail.missing ? foundParts(detail, question, others) : []),
-    ...(detail.segments ? segmentParts(detail) : []),
-    ...(detail.claims ? claimParts(detail) : []),
-    ...(detail.components ? componentParts(detail) : []),
-    ...(detail.passages ? passageParts(detail) : []),
-    ...(detail.pages ? pageParts(detail) : []),
-    ...(detail.evidence_read ? evidenceParts(detail) : []),
-    ...(detail.judge || detail.judge_problem ? judgeParts(detail) : []),
-    ...(detail.replies?.length > 1 ? [folded(`Replies (${detail.replies.length})`, detail.replies.map((text) => block(text === null ? "none" : text)))] : []),
-    ...otherParts(detail),
-  ];
+  const parts = section.details.flatMap((form) =>
+    RENDERERS[form.form](detail, form, question, others),
+  );
+  return [...parts, ...otherParts(detail, section.details)];
+}
+
+/** The fields that a form reads from a detail. */
+function fieldsOf(form) {
+  const { field, found, missing, warnings, hits, problem, fields = [] } = form;
+  return [field, found, missing, warnings, hits, problem, ...fields].filter(Boolean);
 }
 
 /** Every other field under its name: a string as it is, other values as JSON. */
-function otherParts(detail) {
-  const fields = Object.entries(detail).filter(([name]) => !KNOWN.has(name));
-  return fields.map(([name, value]) => folded(name.replaceAll("_", " "), block(typeof value === "string" ? value : JSON.stringify(value, null, 1)), true));
+function otherParts(detail, forms) {
+  const known = new Set(forms.flatMap(fieldsOf));
+  return Object.entries(detail)
+    .filter(([name]) => !known.has(name))
+    .map(([name, value]) => {
+      const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+      return folded(name.replaceAll("_", " "), block(text), true);
+    });
 }
 
-/** The strings of the reference that were found and missed; with another run next to it, what only this one found. */
-function foundParts({ found = [], missing = [] }, question, others) {
+// --- Strings of the reference
+
+// A string's normal form keeps its letters and digits; where lemmas differ, the beginnings of its
+// words are compared.
+const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
+const beginnings = (text) =>
+  (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || []).map((word) => word.slice(0, 3)).join(" ");
+
+/** A function from a normal form to its string in the reference; "" if there is none. */
+function originals(reference) {
+  const lines = reference.split("\n");
+  const strings = lines.flatMap((line) => [line, ...line.split(" - ")]).reverse();
+  const same = new Map(strings.map((text) => [bare(text), text.trim()]));
+  const alike = new Map(strings.map((text) => [beginnings(text), text.trim()]));
+  return (form) =>
+    (bare(form) && same.get(bare(form))) || (beginnings(form) && alike.get(beginnings(form))) || "";
+}
+
+/** The form of the strings of the reference, if the benchmark compares strings. */
+const stringsForm = (section) => section.details.find((form) => form.form === "Strings");
+
+/** [text, normal form] pairs as chips. */
+function chips(strings, result, sign, meaning) {
+  const chip = ([text, form]) =>
+    el(
+      "li",
+      { class: `chip ${result}`, title: `${meaning}; compared as: ${shown(form)}` },
+      el("span", { "aria-hidden": "true" }, `${sign} `),
+      el("span", { class: "unseen" }, `${meaning}: `),
+      el("bdi", {}, shown(text)),
+    );
+  return el("ul", { class: "chips", role: "list" }, strings.map(chip));
+}
+
+/** The strings found and missed; with another run next to it, what only this one found. */
+function stringParts(detail, form, question, others) {
+  const found = detail[form.found] || [];
+  const missing = detail[form.missing] || [];
   if (!found.length && !missing.length) return [];
   const original = originals(question.reference);
-  const named = (forms) => forms.map((form) => [original(form) || form, form]);
-  const theirs = others.map((other) => new Set(other.detail.found || []));
-  const only = theirs.length === 1 ? found.filter((form) => !theirs[0].has(form)) : [];
-  const both = found.filter((form) => !only.includes(form));
+  const named = (forms) => forms.map((normal) => [original(normal) || normal, normal]);
+  const theirs = others.map((other) => new Set(other.detail[form.found] || []));
+  const only = theirs.length === 1 ? found.filter((normal) => !theirs[0].has(normal)) : [];
+  const both = found.filter((normal) => !only.includes(normal));
+  const all = plural(found.length + missing.length, "string");
   return [
     part(
-      `Found ${found.length} of ${plural(found.length + missing.length, "string")} of the reference`,
+      `Found ${found.length} of ${all} of the reference`,
       only.length ? chips(named(only), "right only", "★", "found by this run only") : null,
       missing.length ? chips(named(missing), "wrong", "✗", "missing") : null,
       both.length ? chips(named(both), "right", "✓", "found") : null,
@@ -71,114 +109,172 @@ function foundParts({ found = [], missing = [] }, question, others) {
   ];
 }
 
-function segmentParts({ segments, reasons = [] }) {
-  const rows = segments.map((segment, i) => {
-    const [sign, kind, meaning] = verdictOf(segment);
-    const type = segment.label ? "" : (segment.type || "").replaceAll("_", " ");
+// --- Tables
+
+/** [result, text] of a row by the values of some of its keys. */
+function verdictOf(row, { keys, cases, otherwise }, detail) {
+  const values = keys.map((key) => row[key] ?? null);
+  const match = cases.find(([wanted]) => wanted.every((value, i) => value === values[i]));
+  const [result, text] = match ? match.slice(1) : otherwise;
+  return [result, text.replace(/\{(\w+)\}/g, (_, key) => String(row[key] ?? detail[key] ?? ""))];
+}
+
+function cellOf(row, { key, labels, note }) {
+  const value = row[key];
+  const label = labels.find(([labeled]) => labeled === value);
+  let content = label?.[1] ?? block(tidy(value));
+  if (!label && Array.isArray(value)) {
+    const items = value.map((text) => el("li", {}, source(text)));
+    content = items.length
+      ? el("ul", { class: "evidence" }, items)
+      : el("span", { class: "sub" }, "none");
+  }
+  const remark = row[note];
+  return el(
+    "td",
+    {},
+    content,
+    remark ? el("div", { class: "sub", dir: "auto" }, shown(remark)) : null,
+  );
+}
+
+/** A value as text, without empty lines that repeat. */
+const tidy = (value) =>
+  value === null || value === undefined
+    ? "none"
+    : String(value)
+        .trim()
+        .replace(/\n\s*\n/g, "\n\n");
+
+function rowParts(detail, form) {
+  const rows = detail[form.field];
+  const warnings = (detail[form.warnings] || []).map((text) =>
+    el("p", { class: "note warning" }, shown(text)),
+  );
+  if (!rows?.length) return warnings;
+  if (form.folded_without && !rows.some((row) => row[form.folded_without]?.length)) {
+    const texts = rows.map((row) => block(row[form.columns[0].key] ?? ""));
+    return [...warnings, folded(`${form.title} (${rows.length})`, texts)];
+  }
+  const heads = form.columns.map(({ title }) => title);
+  const lines = rows.map((row, i) => {
+    const [result, text] = verdictOf(row, form.verdict, detail);
     return el(
       "tr",
-      { class: kind },
-      el("td", { class: "number" }, String(i + 1)),
-      el("td", {}, block(segment.text.trim().replace(/\n\s*\n/g, "\n\n")), segment.comment ? el("div", { class: "sub", dir: "auto" }, `Annotator: ${shown(segment.comment)}`) : null),
-      el("td", {}, segment.label ? "factual" : `error${type ? `: ${type}` : ""}`),
-      el("td", {}, segment.verdict === null ? "none" : segment.verdict ? "factual" : "error"),
-      el("td", {}, el("span", { class: `badge ${kind}` }, el("span", { "aria-hidden": "true" }, sign), ` ${meaning}`)),
+      { class: result },
+      form.numbered ? el("td", { class: "number" }, String(i + 1)) : null,
+      form.columns.map((column) => cellOf(row, column)),
+      el("td", {}, resultBadge(result, ` ${text}`)),
     );
   });
-  const notes = reasons.map((reason) => el("p", { class: "note warning" }, shown(reason)));
-  return [...notes, rows.length ? part("Segments", table(["", "Segment", "Label", "Verdict", ""], rows)) : null];
-}
-
-function claimParts({ claims }) {
-  if (!claims.length) return [];
-  if (!claims.some((claim) => claim.evidence)) return [folded(`Claims (${claims.length})`, claims.map((claim) => block(`${claim.segment ? `${claim.segment}. ` : ""}${claim.text}`)))];
-  const kinds = { Y: ["✓", "right", "supported"], N: ["✗", "wrong", "not supported"] };
-  const rows = claims.map((claim) => {
-    const [sign, kind, meaning] = kinds[claim.label] || ["–", "none", "no label"];
-    const evidence = (claim.evidence || []).map((text) => el("li", {}, source(text)));
-    return el(
-      "tr",
-      { class: kind },
-      el("td", {}, block(claim.text)),
-      el("td", {}, evidence.length ? el("ul", { class: "evidence" }, evidence) : el("span", { class: "sub" }, "no evidence")),
-      el("td", {}, el("span", { class: `badge ${kind}` }, el("span", { "aria-hidden": "true" }, sign), ` ${meaning}`)),
-    );
-  });
-  return [part("Claims and their evidence", table(["Claim", "Evidence", "Label"], rows))];
-}
-
-function componentParts({ components, k }) {
-  const rows = components.map((component) => {
-    const found = component.rank !== null;
-    return el(
-      "tr",
-      { class: found ? "right" : "wrong" },
-      el("td", {}, block(component.text)),
-      el("td", {}, el("span", { class: `badge ${found ? "right" : "wrong"}` }, el("span", { "aria-hidden": "true" }, found ? "✓" : "✗"), found ? ` rank ${component.rank}` : ` not in the first ${k}`)),
-    );
-  });
-  return rows.length ? [part("Components of the answer", table(["Component", "Retrieved"], rows))] : [];
-}
-
-function passageParts({ passages, components = [] }) {
-  const contexts = matcherOfTexts(components.flatMap((component) => component.contexts || []));
-  const parts = passages.map((passage, i) => {
-    const hits = components.filter((component) => component.rank === i + 1).length;
-    const score = typeof passage.score === "number" ? ` score ${passage.score.toFixed(2)}` : "";
-    return el(
-      "details",
-      { class: `passage${hits ? " right" : ""}`, open: hits > 0 },
-      el("summary", {}, `${i + 1}. ${shown(passage.id ?? "")}`, el("span", { class: "sub" }, score), hits ? el("span", { class: "badge right" }, `✓ ${plural(hits, "component")}`) : null),
-      el("div", { class: "text", dir: "auto" }, marked(passage.text ?? "", contexts)),
-    );
-  });
-  return parts.length ? [components.length ? part("Passages retrieved", ...parts) : folded(`Passages (${parts.length})`, parts)] : [];
-}
-
-/** The web pages that were found, with the reason where one was not read. */
-function pageParts({ pages }) {
-  const read = pages.filter((page) => page.outcome === "read").length;
-  const items = pages.map((page) => el("li", {}, source(page.url), el("span", { class: "sub" }, ` ${shown([page.outcome, page.detail].filter(Boolean).join(": "))}`)));
-  return pages.length ? [folded(`Web pages (${read} of ${pages.length} read)`, [el("ul", { class: "evidence" }, items)])] : [];
-}
-
-/** The evidence pages that were read, and the necessary ones that were not. */
-function evidenceParts({ evidence_read: read, evidence_missing: missing = [] }) {
-  const names = [...new Set(read.map((page) => String(page.title ?? page.url ?? page.pageid ?? page)))];
-  const items = [...missing.map((title) => ["✗", "wrong", title, "not read"]), ...names.map((name) => ["", "", name, "read"])];
-  const lines = items.map(([sign, kind, name, what]) => el("li", {}, `${sign} ${shown(name)}`, el("span", { class: `sub ${kind}` }, ` ${what}`)));
-  return [folded(`Evidence pages (${names.length} read, ${missing.length} necessary pages not read)`, [el("ul", { class: "evidence" }, lines)])];
-}
-
-/** A judge's reply, or why there is none. */
-function judgeParts({ judge, judge_problem: problem }) {
-  return [part("Judge", problem ? el("p", { class: "note warning" }, shown(problem)) : null, judge ? block(judge) : null)];
-}
-
-/** [sign, outcome, meaning] of a verdict on a segment, compared with the annotators' label. */
-function verdictOf({ label, verdict }) {
-  if (verdict === null) return ["–", "none", "no verdict"];
-  if (label === verdict) return ["✓", "right", label ? "agrees" : "error found"];
-  return ["✗", "wrong", label ? "false alarm" : "error missed"];
+  const numbered = form.numbered ? [""] : [];
+  return [...warnings, part(form.title, table([...numbered, ...heads, form.verdict_title], lines))];
 }
 
 function table(heads, rows) {
-  return el("div", { class: "scroll", tabindex: "0" }, el("table", { class: "findings" }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows)));
+  const head = el(
+    "tr",
+    {},
+    heads.map((title) => el("th", { scope: "col" }, title)),
+  );
+  return el(
+    "div",
+    { class: "scroll", tabindex: "0" },
+    el("table", { class: "findings" }, el("thead", {}, head), el("tbody", {}, rows)),
+  );
 }
 
-function folded(title, children, open = false) {
-  return el("details", { class: "part", open }, el("summary", {}, title), children);
+// --- Passages, pages and texts
+
+function passageParts(detail, form) {
+  const passages = detail[form.field] || [];
+  const hits = detail[form.hits] || [];
+  if (!passages.length) return [];
+  const contexts = matcherOfTexts(hits.flatMap((hit) => hit.contexts || []));
+  const parts = passages.map((passage, i) => {
+    const own = hits.filter((hit) => hit.rank === i + 1).length;
+    const score = typeof passage.score === "number" ? ` score ${passage.score.toFixed(2)}` : "";
+    return el(
+      "details",
+      { class: `passage${own ? " right" : ""}`, open: own > 0 },
+      el(
+        "summary",
+        {},
+        `${i + 1}. ${shown(passage.id ?? "")}`,
+        el("span", { class: "sub" }, score),
+        own ? el("span", { class: "badge right" }, `✓ ${plural(own, form.unit)}`) : null,
+      ),
+      el("div", { class: "text", dir: "auto" }, marked(passage.text ?? "", contexts)),
+    );
+  });
+  if (hits.length) return [part("Passages retrieved", ...parts)];
+  return [folded(`Passages (${parts.length})`, parts)];
+}
+
+/** The pages that were read, and those that should have been. */
+function linkParts(detail, form) {
+  const pages = detail[form.field];
+  const missing = detail[form.missing] || [];
+  if (!pages?.length && !missing.length) return [];
+  const nameOf = (page) => {
+    const key = form.names.find((name) => page?.[name] !== undefined && page[name] !== null);
+    return String(key ? page[key] : page);
+  };
+  const lines = new Map();
+  for (const page of pages || []) {
+    const notes = form.notes.map((note) => page[note]).filter(Boolean);
+    lines.set(nameOf(page), notes.join(": "));
+  }
+  const [key, value] = form.counted;
+  const counted = key ? pages.filter((page) => page[key] === value).length : lines.size;
+  const counts = [key ? `${counted} of ${pages.length} ${value}` : `${counted} read`];
+  if (form.missing) counts.push(`${plural(missing.length, "necessary page")} not read`);
+  const items = missing.map((name) =>
+    el("li", {}, `✗ ${shown(name)}`, el("span", { class: "sub wrong" }, " not read")),
+  );
+  for (const [name, note] of lines) {
+    items.push(
+      el("li", {}, source(name), el("span", { class: "sub" }, note ? ` ${shown(note)}` : "")),
+    );
+  }
+  const list = el("ul", { class: "evidence" }, items);
+  return [folded(`${form.title} (${counts.join(", ")})`, [list])];
+}
+
+/** A text, or why there is none. */
+function textParts(detail, form) {
+  const text = detail[form.field];
+  const problem = detail[form.problem];
+  if (!text && !problem) return [];
+  const warning = problem ? el("p", { class: "note warning" }, shown(problem)) : null;
+  return [part(form.title, warning, text ? block(text) : null)];
+}
+
+function textsParts(detail, form) {
+  const items = detail[form.field] || [];
+  if (items.length < Math.max(1, form.fewest)) return [];
+  const texts = items.map((item) => {
+    const text = (form.key ? item?.[form.key] : item) ?? "none";
+    const number = form.number && item?.[form.number] ? `${item[form.number]}. ` : "";
+    return block(`${number}${text}`);
+  });
+  return [folded(`${form.title} (${items.length})`, texts)];
 }
 
 /** Evidence: a link if it is only an address (with or without its mark), otherwise text. */
 function source(text) {
-  const found = /^\s*(\[\d+\]\s*)?(https?:\/\/[^\s"'<>]+)\s*$/.exec(text);
-  if (!found) return block(text);
-  return el("span", {}, found[1] || "", el("a", { href: found[2], rel: "noopener noreferrer nofollow", target: "_blank" }, shown(found[2])));
+  const address = /^\s*(\[\d+\]\s*)?(https?:\/\/[^\s"'<>]+)\s*$/.exec(text);
+  if (!address) return block(text);
+  const [, mark, href] = address;
+  const attributes = { href, rel: "noopener noreferrer nofollow", target: "_blank" };
+  return el("span", {}, mark || "", el("a", attributes, shown(href)));
 }
 
 /** Finds whole strings, with any whitespace between their words. */
 function matcherOfTexts(texts) {
-  const patterns = texts.map((text) => text.trim()).filter(Boolean).map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+"));
+  const patterns = texts
+    .map((text) => text.trim())
+    .filter(Boolean)
+    .map((text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+"));
   return patterns.length ? new RegExp(patterns.join("|"), "gu") : null;
 }

@@ -4,14 +4,25 @@
 const typing = (target) => target.closest("input, select, textarea") !== null;
 
 let lastUsed = null; // the section that had the focus last, until the reader scrolls (charts that are drawn late move it, too)
-document.addEventListener("focusin", (event) => (lastUsed = event.target.closest(".benchmark")?.id ?? lastUsed));
-for (const scrolling of ["wheel", "touchmove"]) document.addEventListener(scrolling, () => (lastUsed = null), { passive: true });
+document.addEventListener(
+  "focusin",
+  (event) => (lastUsed = event.target.closest(".benchmark")?.id ?? lastUsed),
+);
+for (const scrolling of ["wheel", "touchmove"])
+  document.addEventListener(scrolling, () => (lastUsed = null), { passive: true });
 
 /** The list that a key is for: the one used last, or the first one whose section is on the screen. */
 function listInUse(lists) {
   const focused = document.activeElement?.closest(".benchmark")?.id;
   const last = lists.find((list) => list.section.key === lastUsed);
-  return lists.find((list) => list.section.key === focused) || last || lists.find((list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2) || lists[0];
+  return (
+    lists.find((list) => list.section.key === focused) ||
+    last ||
+    lists.find(
+      (list) => list.list.closest(".benchmark").getBoundingClientRect().bottom > innerHeight / 2,
+    ) ||
+    lists[0]
+  );
 }
 
 function startKeys(lists) {
@@ -39,7 +50,13 @@ function startKeys(lists) {
     event.preventDefault();
     closeQuestion();
   };
-  const inQuestion = { Escape: leave, j: () => stepTo(1), k: () => stepTo(-1), ArrowRight: () => stepTo(1), ArrowLeft: () => stepTo(-1) };
+  const inQuestion = {
+    Escape: leave,
+    j: () => stepTo(1),
+    k: () => stepTo(-1),
+    ArrowRight: () => stepTo(1),
+    ArrowLeft: () => stepTo(-1),
+  };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) event.target.blur();
@@ -53,5 +70,6 @@ function startKeys(lists) {
 /** Shows the run at position ``place`` (from 0, the best first) of the open question; -1: all. */
 function chooseRun(place) {
   const { runs } = opened.list;
-  if (runs.length > 1 && place < runs.length) openQuestion(opened.list, opened.question, place < 0 ? null : runs[place]);
+  if (runs.length > 1 && place < runs.length)
+    openQuestion(opened.list, opened.question, place < 0 ? null : runs[place]);
 }

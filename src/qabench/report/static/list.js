@@ -16,18 +16,36 @@ class Questions {
     this.more = el(
       "p",
       { class: "more" },
-      el("button", { type: "button", click: () => this.show(this.rows + 4 * AT_ONCE) }, "Show more"),
+      el(
+        "button",
+        { type: "button", click: () => this.show(this.rows + 4 * AT_ONCE) },
+        "Show more",
+      ),
       el("button", { type: "button", click: () => this.show(Infinity) }, "Show all"),
     );
     const tools = el(
       "div",
       { class: "tools" },
       el("button", { type: "button", click: () => this.reset() }, "Reset"),
-      el("button", { type: "button", click: () => saveQuestions(section, this.chosen, "csv") }, "CSV"),
-      el("button", { type: "button", click: () => saveQuestions(section, this.chosen, "jsonl") }, "JSON Lines"),
+      el(
+        "button",
+        { type: "button", click: () => saveQuestions(section, this.chosen, "csv") },
+        "CSV",
+      ),
+      el(
+        "button",
+        { type: "button", click: () => saveQuestions(section, this.chosen, "jsonl") },
+        "JSON Lines",
+      ),
     );
     this.heads = el("div", { class: "heads", "aria-hidden": "true" });
-    element.replaceChildren(this.form, el("div", { class: "above" }, this.told, tools), this.heads, this.list, this.more);
+    element.replaceChildren(
+      this.form,
+      el("div", { class: "above" }, this.told, tools),
+      this.heads,
+      this.list,
+      this.more,
+    );
     onState(section, ({ metric }) => {
       useMarks(section, metric);
       showOutcomes(section, this.form);
@@ -49,7 +67,14 @@ class Questions {
     const { section, runs, compact } = this;
     const heads = compact
       ? el("span", { class: "squares-head" }, `${count(runs.length)} runs, the best first`)
-      : runs.map((run) => el("span", { title: section.runs[run].label }, swatch(run), el("bdi", {}, shown(section.runs[run].label))));
+      : runs.map((run) =>
+          el(
+            "span",
+            { title: section.runs[run].label },
+            swatch(run),
+            el("bdi", {}, shown(section.runs[run].label)),
+          ),
+        );
     this.heads.replaceChildren(el("span", {}, "Question"), el("span", { class: "marks" }, heads));
   }
 
@@ -76,7 +101,10 @@ class Questions {
     this.showHeads();
     const all = this.section.questions.length;
     const pair = differenceOf(this.form);
-    const said = this.chosen.length === all ? plural(all, "question") : `${count(this.chosen.length)} of ${plural(all, "question")}`;
+    const said =
+      this.chosen.length === all
+        ? plural(all, "question")
+        : `${count(this.chosen.length)} of ${plural(all, "question")}`;
     this.told.textContent = pair ? `${said}. ${differenceText(this.section, pair)}.` : said;
     this.show(Math.min(AT_ONCE, Math.max(12, Math.round(MARKS_AT_ONCE / this.runs.length))));
   }
@@ -93,7 +121,12 @@ class Questions {
     const marks = runs.map((run) => {
       const made = badge(section, question, run, compact);
       if (compact) return made;
-      return el("span", { class: "mark" }, section.runs.length > 1 ? el("span", { class: "of" }, swatch(run)) : null, made);
+      return el(
+        "span",
+        { class: "mark" },
+        section.runs.length > 1 ? el("span", { class: "of" }, swatch(run)) : null,
+        made,
+      );
     });
     const groups = Object.values(question.groups).flat().map(shown).join(" · ");
     return el(
@@ -102,7 +135,17 @@ class Questions {
       el(
         "a",
         { href: linkTo(questionPlace(section, question)) },
-        el("span", { class: "about" }, el("span", { class: "ask", dir: "auto" }, shown(question.question)), el("span", { class: "sub" }, el("code", {}, shown(question.id)), groups ? ` ${groups}` : "")),
+        el(
+          "span",
+          { class: "about" },
+          el("span", { class: "ask", dir: "auto" }, shown(question.question)),
+          el(
+            "span",
+            { class: "sub" },
+            el("code", {}, shown(question.id)),
+            groups ? ` ${groups}` : "",
+          ),
+        ),
         el("span", { class: compact ? "squares" : "marks" }, marks),
       ),
     );
@@ -132,7 +175,9 @@ class Questions {
 }
 
 /** The place of a question in the address. */
-const questionPlace = (section, question) => `/${section.key}/${encodeURIComponent(fit(question.id))}`;
+const questionPlace = (section, question) =>
+  `/${section.key}/${encodeURIComponent(fit(question.id))}`;
 
 // encodeURIComponent refuses unpaired surrogates.
-const fit = (text) => text.replace(UNSEEN, (found) => (found.charCodeAt(0) >= 0xd800 ? "\ufffd" : found));
+const fit = (text) =>
+  text.replace(UNSEEN, (found) => (found.charCodeAt(0) >= 0xd800 ? "\ufffd" : found));

@@ -7,19 +7,25 @@ function setTheme(theme) {
   else document.documentElement.dataset.theme = theme;
   const button = $("#theme");
   button.textContent = theme[0].toUpperCase() + theme.slice(1);
-  button.setAttribute("aria-label", `${button.textContent}: colors${theme === "auto" ? " as the system" : ""}`);
+  button.setAttribute(
+    "aria-label",
+    `${button.textContent}: colors${theme === "auto" ? " as the system" : ""}`,
+  );
 }
 
 function storedTheme() {
   try {
-    return THEMES.includes(localStorage.getItem("qabench-theme")) ? localStorage.getItem("qabench-theme") : "auto";
+    return THEMES.includes(localStorage.getItem("qabench-theme"))
+      ? localStorage.getItem("qabench-theme")
+      : "auto";
   } catch {
     return "auto"; // a page opened from a file may have no storage
   }
 }
 
 function nextTheme() {
-  const theme = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || "auto") + 1) % THEMES.length];
+  const theme =
+    THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || "auto") + 1) % THEMES.length];
   setTheme(theme);
   try {
     localStorage.setItem("qabench-theme", theme);
@@ -32,19 +38,26 @@ function nextTheme() {
 
 /** A moment in which the browser has nothing else to do, at the latest after 0.2 seconds: screenshots need all parts. */
 const idle = () =>
-  new Promise((done) => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 200 }) : setTimeout(done)));
+  new Promise((done) =>
+    window.requestIdleCallback ? requestIdleCallback(done, { timeout: 200 }) : setTimeout(done),
+  );
 
 document.documentElement.classList.add("scripted");
 setTheme(storedTheme());
 for (const section of DATA.sections) startSection(section);
-const lists = $$(".browser").map((element) => new Questions(SECTIONS.get(element.dataset.section), element));
+const lists = $$(".browser").map(
+  (element) => new Questions(SECTIONS.get(element.dataset.section), element),
+);
 performance.mark("qabench-list");
 startKeys(lists);
 for (const button of $$("[data-copy-table]")) {
   const table = document.getElementById(button.dataset.copyTable);
   button.replaceWith(...copyButtons(table, table.getAttribute("aria-label")));
 }
-for (const path of $$("svg.swatch:empty")) path.append(el("path", { d: shapeOf(Number(path.dataset.run)) }));
+for (const button of $$("[data-copy-text]"))
+  button.addEventListener("click", () => copy(button.dataset.copyText, button.dataset.copyName));
+for (const path of $$("svg.swatch:empty"))
+  path.append(el("path", { d: shapeOf(Number(path.dataset.run)) }));
 $("#theme").addEventListener("click", nextTheme);
 $("#help").addEventListener("click", () => $("#shortcuts").showModal());
 $("#save-csv").addEventListener("click", () => saveNumbers("csv"));
@@ -58,7 +71,8 @@ addEventListener("hashchange", () => {
 document.addEventListener("click", (event) => {
   const link = event.target.closest('a[href^="#"]:not([href^="#/"])');
   if (!link) {
-    for (const open of $$("details.run-filter[open]")) if (!open.contains(event.target)) open.open = false;
+    for (const open of $$("details.run-filter[open]"))
+      if (!open.contains(event.target)) open.open = false;
     return;
   }
   const place = link.getAttribute("href").slice(1);
@@ -83,7 +97,8 @@ document.addEventListener("click", (event) => {
     startGroups(section);
     startLeaderboard(section);
   }
-  if (address().place && !address().place.startsWith("/")) document.getElementById(address().place)?.scrollIntoView();
+  if (address().place && !address().place.startsWith("/"))
+    document.getElementById(address().place)?.scrollIntoView();
   performance.mark("qabench-ready");
   document.documentElement.classList.add("ready");
 })();

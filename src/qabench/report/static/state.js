@@ -22,19 +22,33 @@ const CHANGED = new Map(); // section key -> functions that show the section's s
 function stateOf(section) {
   const { parameters } = address();
   const metric = parameters.get(`${section.key}.metric`);
-  const runs = (parameters.get(`${section.key}.runs`) || "").split(".").filter(Boolean).map((text) => Number(text) - 1);
+  const runs = (parameters.get(`${section.key}.runs`) || "")
+    .split(".")
+    .filter(Boolean)
+    .map((text) => Number(text) - 1);
   const known = runs.filter((run) => section.runs[run]);
   return {
-    metric: section.metrics.some(({ key }) => key === metric) ? metric : (section.metrics[0]?.key ?? null),
+    metric: section.metrics.some(({ key }) => key === metric)
+      ? metric
+      : (section.metrics[0]?.key ?? null),
     runs: known.length ? known : section.runs.map((_, run) => run),
   };
 }
 
 function setState(section, { metric, runs }) {
   const { place, parameters } = address();
-  const put = (name, value) => (value === null ? parameters.delete(`${section.key}.${name}`) : parameters.set(`${section.key}.${name}`, value));
+  const put = (name, value) =>
+    value === null
+      ? parameters.delete(`${section.key}.${name}`)
+      : parameters.set(`${section.key}.${name}`, value);
   if (metric !== undefined) put("metric", metric === section.metrics[0]?.key ? null : metric);
-  if (runs !== undefined) put("runs", runs.length && runs.length < section.runs.length ? runs.map((run) => run + 1).join(".") : null);
+  if (runs !== undefined)
+    put(
+      "runs",
+      runs.length && runs.length < section.runs.length
+        ? runs.map((run) => run + 1).join(".")
+        : null,
+    );
   const query = parameters.toString();
   history.replaceState(null, "", `#${place}${query ? `?${query}` : ""}`);
   showState(section);
@@ -55,6 +69,7 @@ const metricOf = (section, key) => section.metrics.find((metric) => metric.key =
 /** The runs that are shown, the best by the chosen metric first; runs without a score last. */
 function ranked(section, { metric, runs }) {
   const sign = metricOf(section, metric)?.higher === false ? -1 : 1;
-  const value = (run) => (section.scores[metric]?.[run] ? sign * section.scores[metric][run][0] : -Infinity);
+  const value = (run) =>
+    section.scores[metric]?.[run] ? sign * section.scores[metric][run][0] : -Infinity;
   return [...runs].sort((a, b) => value(b) - value(a) || a - b);
 }

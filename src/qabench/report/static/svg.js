@@ -2,14 +2,44 @@
 
 const PALETTES = {
   light: {
-    ink: "#1c1e21", muted: "#5b6068", line: "#e4e4e0", axis: "#8d9199", ground: "#ffffff", accent: "#0b57b0",
+    ink: "#1c1e21",
+    muted: "#5b6068",
+    line: "#e4e4e0",
+    axis: "#8d9199",
+    ground: "#ffffff",
+    accent: "#0b57b0",
     runs: ["#0b62b8", "#c8500a", "#0a8060", "#a8387e", "#8a6a00", "#2b7ba0", "#6a4bb5", "#4d4d4d"],
-    outcomes: { right: "#1a8a5a", partly: "#e0a526", wrong: "#cf4a3a", scored: "#4a86c5", empty: "#b9a06a", refused: "#8a62b8", failed: "#7a1f1f", unscored: "#b3b6bb", missing: "#dcdcd8" },
+    outcomes: {
+      right: "#1a8a5a",
+      partly: "#e0a526",
+      wrong: "#cf4a3a",
+      scored: "#4a86c5",
+      empty: "#b9a06a",
+      refused: "#8a62b8",
+      failed: "#7a1f1f",
+      unscored: "#b3b6bb",
+      missing: "#dcdcd8",
+    },
   },
   dark: {
-    ink: "#eceded", muted: "#a5a9b1", line: "#2e3238", axis: "#7d828b", ground: "#141619", accent: "#7db6ff",
+    ink: "#eceded",
+    muted: "#a5a9b1",
+    line: "#2e3238",
+    axis: "#7d828b",
+    ground: "#141619",
+    accent: "#7db6ff",
     runs: ["#6cb2ff", "#ff9a5c", "#4fd1a5", "#f08cc8", "#e3c04b", "#7fd3f2", "#b9a2ff", "#c9c9c9"],
-    outcomes: { right: "#35b27c", partly: "#e3b341", wrong: "#f0705f", scored: "#5f9fe0", empty: "#a8905a", refused: "#a981d8", failed: "#b04a4a", unscored: "#5d626b", missing: "#33373d" },
+    outcomes: {
+      right: "#35b27c",
+      partly: "#e3b341",
+      wrong: "#f0705f",
+      scored: "#5f9fe0",
+      empty: "#a8905a",
+      refused: "#a981d8",
+      failed: "#b04a4a",
+      unscored: "#5d626b",
+      missing: "#33373d",
+    },
   },
 };
 
@@ -26,7 +56,10 @@ const SHAPES = [
 ];
 
 const PRINTED = matchMedia("print");
-const dark = () => !PRINTED.matches && (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const dark = () =>
+  !PRINTED.matches &&
+  (document.documentElement.dataset.theme ||
+    (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 const palette = () => PALETTES[dark() ? "dark" : "light"];
 // Eight colors and eight shapes, paired differently for each eight runs: 64 different markers.
 const colorOf = (run, colors = palette()) => colors.runs[run % 8];
@@ -34,7 +67,11 @@ const shapeOf = (run) => SHAPES[(run + Math.floor(run / 8)) % 8];
 
 /** The marker of a run, for text and tables. */
 function swatch(run) {
-  return el("svg", { class: `swatch run${run % 8}`, viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" }, el("path", { d: shapeOf(run) }));
+  return el(
+    "svg",
+    { class: `swatch run${run % 8}`, viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" },
+    el("path", { d: shapeOf(run) }),
+  );
 }
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
@@ -71,14 +108,28 @@ function wrapped(text, width, size, most = 4) {
 
 const node = (name, attributes, ...children) => {
   const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) made.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes))
+    if (value !== null && value !== undefined) made.setAttribute(key, value);
   made.append(...children);
   return made;
 };
 
-const line = (x1, y1, x2, y2, stroke, width = 1, more = {}) => node("line", { x1, y1, x2, y2, stroke, "stroke-width": width, ...more });
-const words = (x, y, text, fill, size, more = {}) => node("text", { x, y, fill, "font-size": size, "font-family": FONT, ...more }, shown(text));
-const marker = (run, x, y, size, colors, more = {}) => node("path", { d: shapeOf(run), transform: `translate(${x},${y}) scale(${size})`, fill: colorOf(run, colors), ...more });
+const line = (x1, y1, x2, y2, stroke, width = 1, more = {}) =>
+  node("line", { x1, y1, x2, y2, stroke, "stroke-width": width, ...more });
+/** An interval with ends that are higher than a marker, which would cover a narrow one. */
+const whiskers = (x1, x2, y, color) => [
+  line(x1, y, x2, y, color, 1.75),
+  ...[x1, x2].map((x) => line(x, y - 6.5, x, y + 6.5, color, 1.25)),
+];
+const words = (x, y, text, fill, size, more = {}) =>
+  node("text", { x, y, fill, "font-size": size, "font-family": FONT, ...more }, shown(text));
+const marker = (run, x, y, size, colors, more = {}) =>
+  node("path", {
+    d: shapeOf(run),
+    transform: `translate(${x},${y}) scale(${size})`,
+    fill: colorOf(run, colors),
+    ...more,
+  });
 
 /** The ticks of an axis over a range, about ``count`` of them, at round numbers. */
 function ticks(low, high, count) {
@@ -86,7 +137,8 @@ function ticks(low, high, count) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= raw);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++)
+    found.push(i * step);
   return { step, values: found, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
 }
 

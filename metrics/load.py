@@ -1,0 +1,32 @@
+"""``qabench.load_metric``: metrics by name, without network access."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from qabench.errors import unknown_name
+from qabench.loading_scripts.load import cache_errors
+from qabench.metrics import metric_folder, metric_names
+
+if TYPE_CHECKING:
+    from evaluate import EvaluationModule
+
+
+@cache_errors()
+def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
+    """Load a metric of this package as an ``evaluate`` module, without network access.
+
+    Args:
+        name: the metric, "fanout_acc" or "qabench/fanout_acc".
+        **kwargs: passed to ``evaluate.load``, such as ``keep_in_memory``.
+
+    Raises:
+        InputError: the metric is unknown.
+        QabenchError: HF_HOME cannot be written.
+    """
+    import evaluate
+
+    metric = name.removeprefix("qabench/")
+    if metric not in metric_names():
+        raise unknown_name("unknown metric", name, metric_names())
+    return evaluate.load(str(metric_folder(metric)), **kwargs)

@@ -1,0 +1,24 @@
+"""Tasks, solvers and scorers for Inspect AI, built from what benchmarks declare.
+
+``registry`` is the entry point for commands such as ``inspect eval qabench/fanoutqa_closed_book``.
+
+Content of logs, which ``qabench.runs`` reads:
+
+- the task's metadata: {"benchmark", "config", "setting", "data", "available"} (data: the digest of
+  the questions' file; available: the number of questions of the config, if known);
+- a sample's id is the benchmark's. Its metadata has "question", "reference" (strings for readers)
+  and "groups" ({grouping: [group, ...]});
+- a score's value is {column: number}, its answer is the text that was scored, and its metadata is
+  {"detail", "signatures": {group: signature}}.
+
+``detail`` by benchmark, with unchanged strings:
+
+- fanoutqa: {"found": [text], "missing": [text]}, both normalized;
+- felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text],
+  "reasons": [text], "claims"}, True = factual. Verdict is None if there is none. One reason per
+  reply without a verdict. No claims if segments were judged;
+- expertqa: {"claims": [{"text", "evidence": [text], "label"}], "passages": [{"id", "text"}]}, label
+  "Y", "N" or None;
+- fastbook: {"passages": [{"id", "text", "score"}], "components": [{"text", "contexts", "rank"}],
+  "k"}, rank from 1, None if it was not retrieved.
+"""

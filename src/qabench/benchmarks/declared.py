@@ -1,0 +1,131 @@
+"""What a benchmark declares besides its scores: settings, options, needs and leaderboards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from qabench.data.sources import available
+from qabench.loading_scripts import dataset_table
+
+# The solver that asks a model once, with the messages of ``asking``.
+ASKED_ONCE = ("qabench/ask",)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A protocol by which a model is prompted.
+
+    Attributes:
+        name: the setting's name, such as "closed-book".
+        task: the name of the Inspect task.
+        about: what the model is given, in one sentence.
+        arguments: the task's arguments that make the setting.
+        requires: what must be passed to run it, in one sentence that says what to type, or "" if
+            nothing.
+        without: the task's arguments that have no effect in this setting, and are refused.
+        solver: the names of its solvers in Inspect's registry, in order. With another one, a run is
+            an agent's.
+        prompt: the user message, if the default tasks ask in this setting with another one than
+            ``Benchmark.prompt``.
+    """
+
+    name: str
+    task: str
+    about: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    requires: str = ""
+    without: tuple[str, ...] = ()
+    solver: tuple[str, ...] = ASKED_ONCE
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of ``qabench score`` and ``qabench.evaluate_predictions`` that one benchmark adds.
+
+    Attributes:
+        name: the name of the keyword argument. On the command line, with hyphens instead of
+            underscores.
+        about: the help text.
+        type: str, int, float, bool or pathlib.Path.
+        default: the value if it is not passed.
+        choices: the allowed values, or () if any value is allowed.
+        method: the method of ``Benchmark`` that has it as an argument.
+        secret: whether the value can contain a key, so that evaluations do not record it.
+        metavar: what the help calls its value, such as "URL". "" means by its type.
+    """
+
+    name: str
+    about: str
+    type: type = str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    method: Literal["scorer", "read", "load"] = "scorer"
+    secret: bool = False
+    metavar: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a machine must have for an official score or for a run.
+
+    Attributes:
+        what: the score, such as "loose and strict accuracy".
+        fix: how to get what is missing, such as a command.
+        packages: modules that must be importable.
+        files: source files of the benchmark that must be in a mirror or in the cache. Others are
+            downloaded.
+        variables: environment variables that must be set.
+        nltk_data: data of NLTK that must be installed, such as "tokenizers/punkt_tab".
+    """
+
+    what: str
+    fix: str = ""
+    packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    nltk_data: tuple[str, ...] = ()
+
+    def missing(self, benchmark: str) -> list[str]:
+        """Return the packages, files, variables and data that are missing on this machine."""
+        sources = dataset_table(benchmark).sources
+        missing = [name for name in self.packages if find_spec(name) is None]
+        missing += [path for path in self.files if not available(sources[path])]
+        missing += [name for name in self.variables if not os.environ.get(name)]
+        for name in self.nltk_data:
+            if not _has_nltk_data(name):
+                missing.append(f"NLTK's {name}")
+        return missing
+
+
+def _has_nltk_data(name: str) -> bool:
+    """Tell whether data of NLTK is installed. Without NLTK itself, it is not."""
+    if find_spec("nltk") is None:
+        return False
+    import nltk
+
+    try:
+        nltk.data.find(name)
+    except LookupError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboards:
+    """Which official scores have leaderboards on the Hub: one per config, setting and score.
+
+    Attributes:
+        groups: config -> groups of scores. Empty for all groups on the default config.
+        settings: the names of settings in results, if they are not the names of
+            ``Benchmark.settings``.
+        cutoff: the k of scores that are declared for every cutoff.
+    """
+
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+    cutoff: str = "10"

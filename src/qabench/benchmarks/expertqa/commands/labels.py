@@ -1,0 +1,176 @@
+"""Labels of claims for ``qabench expertqa attribute``: kept ones, and new ones by a model.
+
+Labels are kept from the input and from an earlier output. New ones are written while they are made,
+so that an interrupted command can be continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from typer import Exit
+
+from qabench.benchmarks.expertqa import kept
+from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, with_evidence_labels
+from qabench.benchmarks.expertqa.claim_files import Item, write_items
+from qabench.benchmarks.expertqa.commands.results import INTERRUPTED, back_up
+from qabench.cli.output import progress_bar, say_on_stderr, warn
+from qabench.data.rows import Json
+from qabench.errors import InputError
+from qabench.models.entailment import Entailment, label_claims
+
+# These are labeled and written together: a larger number makes fuller batches, and loses more of
+# them at an interrupt.
+ITEMS_AT_ONCE = 32
+
+
+def labeled(
+    items: Sequence[Item], output: Path, load: Callable[[], Entailment], relabel: bool
+) -> list[Item]:
+    """Return items with their own labels, labels of an earlier output, or new ones by a model.
+
+    New labels are written to the output while they are made, so after Ctrl-C, it has all labels up
+    to then.
+    """
+    if not relabel and all(_has_own_labels(item) for item in items):
+        return _with_own_labels(items, output)
+
+    # The checks come before the first label: the model may need hours for all of them.
+    entailment = load()
+    name = entailment.name
+    say_on_stderr(f"labels by {name}, {entailment.device}")
+    before = kept.rows_before(output)
+    kept.check_author(output, before, "labels_by", name, "labels")
+    earlier = list(before)
+    if not relabel:
+        _check_input_labels(items, name)
+        earlier += items
+    known_labels = kept.labels_of(earlier, name)
+    known_evidence = kept.evidence_labels_of(earlier, name)
+    back_up(output, before, items, "label")
+    lines = [_with_known(item, known_labels, known_evidence, name, relabel) for item in items]
+    try:
+        _label(lines, entailment, output)
+    except KeyboardInterrupt:
+        say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
+        raise Exit(INTERRUPTED) from None
+    write_items(output, lines)
+    n_given = 0
+    for line in lines:
+        for claim in line["claims"]:
+            n_given += claim.get("label_by") == kept.GIVEN
+    if n_given:
+        warn(
+            f"claims of the input that had a label, which is kept: {n_given} (--relabel labels them anew)"
+        )
+    return lines
+
+
+def with_citations(
+    items: Sequence[Item], output: Path, load: Callable[[], Entailment]
+) -> list[Item]:
+    """Label each piece of evidence where citation precision needs it, and write the lines."""
+
+    def label(pairs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+        # The model is only loaded if something has to be labeled.
+        if not pairs:
+            return []
+        return label_claims(pairs, load())
+
+    lines = with_evidence_labels(items, label)
+    write_items(output, lines)
+    return lines
+
+
+def _with_own_labels(items: Sequence[Item], output: Path) -> list[Item]:
+    say_on_stderr("all claims have a label: no model is needed (--relabel labels them anew)")
+    before = kept.rows_before(output)
+    lines = [{**item, "labels_by": item.get("labels_by") or kept.GIVEN} for item in items]
+    back_up(output, before, items, "label")
+    write_items(output, lines)
+    return lines
+
+
+def _check_input_labels(items: Sequence[Item], name: str) -> None:
+    """Check that no line has labels by another model, which would be mixed with the new ones."""
+    for item in items:
+        other_authors = kept.authors(item.get("labels_by")) - {name, kept.GIVEN}
+        if other_authors:
+            raise InputError(
+                f"the claims of {item['id']} have labels by {', '.join(sorted(other_authors))}, not by {name}: "
+                "--relabel labels them anew"
+            )
+
+
+def _label(lines: list[Item], entailment: Entailment, output: Path) -> None:
+    """Set the missing labels, and write the lines that are complete after each batch."""
+    unlabeled = [line for line in lines if not _is_labeled(line)]
+    done = len(lines) - len(unlabeled)
+    with progress_bar("Labeling answers") as progress:
+        for start in range(0, len(unlabeled), ITEMS_AT_ONCE):
+            batch = unlabeled[start : start + ITEMS_AT_ONCE]
+            lacking = []
+            pairs = []
+            for line in batch:
+                for claim in line["claims"]:
+                    if claim.get("label") is None:
+                        lacking.append(claim)
+                        pairs.append((claim["claim"], claim["evidence"]))
+            for claim, label in zip(lacking, label_claims(pairs, entailment), strict=True):
+                claim["label"] = label
+            done += len(batch)
+            # The file never has a line with only some labels, which would count as unlabeled claims.
+            complete_lines = [line for line in lines if _is_labeled(line)]
+            write_items(output, complete_lines)
+            progress(done, len(lines))
+
+
+def _has_own_labels(item: Item) -> bool:
+    """Tell whether a line has claims, all with a label by someone who is not stated."""
+    return _is_labeled(item) and not item.get("labels_by")
+
+
+def _is_labeled(item: Item) -> bool:
+    return all(claim.get("label") is not None for claim in item["claims"])
+
+
+def _with_known(
+    item: Item,
+    known_labels: Mapping[str, str],
+    known_evidence: Mapping[str, Sequence[Json]],
+    name: str,
+    relabel: bool,
+) -> Item:
+    """Return a copy of a line with the labels that are known, who made them, and what they are of."""
+    claims = []
+    made_by = set()
+    for original in item["claims"]:
+        claim = dict(original)
+        label_by = claim.pop("label_by", None)
+        if not label_by and not item.get("labels_by"):
+            label_by = kept.GIVEN
+        if claim.get("label") is not None and label_by == kept.GIVEN and not relabel:
+            claim["label_by"] = label_by
+            made_by.add(label_by)
+        else:
+            claim["label"] = known_labels.get(kept.label_content(claim))
+            made_by.add(name)
+        if item.get("labels_by"):
+            # Evidence that was edited since then must not keep its labels. The others come back
+            # from ``known_evidence``.
+            claim.pop(EVIDENCE_LABELS, None)
+        pieces = known_evidence.get(kept.label_content(claim))
+        if pieces:
+            claim[EVIDENCE_LABELS] = pieces
+        claims.append(claim)
+    authors = sorted(made_by - {name})
+    # A line without claims has no labels: it is the model's, like the lines around it.
+    if name in made_by or not made_by:
+        authors.append(name)
+    return {
+        **item,
+        "claims": claims,
+        "labels_by": ",".join(authors),
+        "labels_of": kept.labels_content(claims),
+    }

@@ -1,0 +1,154 @@
+"""What the commands of ``qabench expertqa`` print and back up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from qabench.benchmarks.expertqa.citations import citation_shares
+from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.facts import Unscored
+from qabench.benchmarks.expertqa.factscore import fact_score
+from qabench.benchmarks.expertqa.kept import back_up_lost, keys_of
+from qabench.benchmarks.expertqa.labels import share_supported, supported_outcomes
+from qabench.cli.output import say, warn
+from qabench.cli.score import print_evaluations, print_notes
+from qabench.data.predictions import read_predictions
+from qabench.errors import some
+from qabench.evaluation import Evaluation
+from qabench.evaluation.scoring import Questions
+from qabench.io.tables import Table, bounds_text
+from qabench.runs.predictions import evaluate_predictions
+
+# The exit code with which shells report a program that Ctrl-C ended.
+INTERRUPTED = 130
+# Most failures of a command have one of few reasons, such as a server that is down.
+MAX_REASONS_SHOWN = 5
+
+
+def back_up(output: Path, before: Sequence[Item], items: Sequence[Item], result: str) -> None:
+    """Copy an earlier output whose results would be lost, and say so."""
+    path = back_up_lost(output, before, items, result)
+    if path:
+        warn(f"{output} has results of other claims: they are kept in {path}")
+
+
+def shares_table(items: Sequence[Item], output: Path, citations: bool) -> Table:
+    """Return the share of supported claims, and with ``citations`` citation recall and precision."""
+    shares = share_supported(supported_outcomes(items))
+    rows = []
+    for name, counted in (("macro", "answers"), ("micro", "claims")):
+        bounds = bounds_text(*shares[f"{name}_interval"])
+        rows.append([name, f"{shares[name]:.4f}", bounds, shares[counted]])
+    if citations:
+        for name, interval, n in citation_shares(items):
+            rows.append([name, f"{interval.mean:.4f}", interval.bounds(), n])
+    note = (
+        f"unofficial: no expert has judged these claims, so all of them count; labels in {output}"
+    )
+    columns = ["", "AutoAIS", "95% interval", "answers or claims"]
+    return Table("Supported claims", columns, rows, [note])
+
+
+def say_unscored(unscored: Sequence[Unscored]) -> None:
+    """Print why claims could not be scored."""
+    for line, number, reason in unscored[:MAX_REASONS_SHOWN]:
+        say(f"no score for claim {number} of {line}: {reason}", "yellow")
+
+
+def say_unreadable(items: Sequence[Item]) -> None:
+    """Count and name verdicts that state neither true nor false, and print the score without them."""
+    places = []
+    readable_scores = []
+    scores = []
+    for item in items:
+        for number, claim in enumerate(item["claims"], start=1):
+            verdicts: list[bool] = []
+            unreadable: list[str] = []
+            for decision in claim.get("decisions") or ():
+                if decision["readable"]:
+                    verdicts.append(decision["is_supported"])
+                else:
+                    unreadable.append(decision["reply"])
+            if unreadable:
+                places.append(f"claim {number} of {item['id']}: {unreadable[0]!r:.40}")
+            if claim["fact_score"] is not None:
+                scores.append(claim["fact_score"])
+            share = fact_score(verdicts)
+            if share is not None:
+                readable_scores.append(share)
+    if places:
+        warn(
+            f"claims with a verdict that says neither true nor false: {len(places)} ({some(places)}). The authors' "
+            f"reading counts most of them as true: the mean fact score is {_mean(scores)}, and "
+            f"{_mean(readable_scores)} over the readable verdicts of {len(readable_scores)} claims"
+        )
+
+
+def _mean(scores: Sequence[float]) -> str:
+    if not scores:
+        return "undefined"
+    return f"{sum(scores) / len(scores):.4f}"
+
+
+def print_scores(
+    items: Sequence[Item],
+    output: Path,
+    questions: Questions,
+    groups: str,
+    shown: Sequence[str] = (),
+) -> None:
+    """Print the scores of the lines, for each system and sample.
+
+    Args:
+        items: lines of a file of claims.
+        output: the file that has them, for the names of the systems.
+        questions: the questions of the lines. Other lines are left out.
+        groups: the prefix of the groups that are printed.
+        shown: scores that are printed although they are not main scores.
+    """
+    ids = {question.id for question in questions.rows}
+    by_system: dict[tuple[str, str], list[Item]] = {}
+    for item, (_, system, sample) in zip(items, keys_of(items), strict=True):
+        if item["id"] in ids:
+            by_system.setdefault((system, sample), []).append(item)
+    lines = list(chain.from_iterable(by_system.values()))
+    # The annotated answers of a config are by several systems, but only one per question: they are
+    # one file of predictions.
+    is_one_file = len({item["id"] for item in lines}) == len(lines)
+    if is_one_file:
+        by_system = {("", ""): lines}
+    evaluations = []
+    for (system, sample), own in by_system.items():
+        path = output
+        if not is_one_file:
+            words = [system]
+            # The first sample is mostly the only one, and needs no number.
+            if sample != "1":
+                words.append(sample)
+            stem = "-".join(filter(None, words)) or output.stem
+            path = output.with_name(f"{stem}{output.suffix}")
+        evaluations.append(_evaluation(own, path, questions, groups, shown))
+    by = []
+    if any(evaluation.by_group("system") for evaluation in evaluations):
+        by.append("system")
+    print_evaluations(evaluations, by, "table")
+    print_notes(evaluations, (), "table")
+
+
+def _evaluation(
+    items: Sequence[Item], path: Path, questions: Questions, groups: str, shown: Sequence[str]
+) -> Evaluation:
+    rows = replace(read_predictions(items, ("claims",)), path=str(path))
+    whole = evaluate_predictions("expertqa", questions.config, rows, split=questions.split)
+    specs = []
+    for spec in whole.score_specs:
+        if spec.group.startswith(groups):
+            specs.append(replace(spec, main=spec.main or spec.name in shown))
+    signatures = {}
+    for group, line in whole.signatures.items():
+        if group.startswith(groups):
+            signatures[group] = line
+    return replace(whole, score_specs=tuple(specs), signatures=signatures)

@@ -1,0 +1,70 @@
+"""AutoAIS of any claims: labels by an NLI model, and the share of claims that it labels Y.
+
+Unlike ``agreement``, no expert has judged these claims, so all of them count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qabench.benchmarks.expertqa.agreement import AnswerAutoAIS
+from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.scores import SCORES
+from qabench.data.rows import Json
+from qabench.errors import InputError
+from qabench.evaluation.records import scores_of
+from qabench.evaluation.scoring import Outcome, records_of
+from qabench.models.entailment import Entailment, label_claims
+
+
+def with_labels(items: Sequence[Item], model: Entailment) -> list[Item]:
+    """Return items whose claims have the label Y if their evidence entails them, else N."""
+    pairs = []
+    for item in items:
+        for claim in item["claims"]:
+            pairs.append((claim["claim"], claim["evidence"]))
+    labels = iter(label_claims(pairs, model))
+    labeled = []
+    for item in items:
+        claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
+        labeled.append({**item, "claims": claims})
+    return labeled
+
+
+def supported_outcomes(items: Sequence[Item]) -> list[Outcome]:
+    """Return what AutoAIS of labeled claims is computed from: all claims of each answer count."""
+    outcomes = []
+    for item in items:
+        values = tuple(int(claim["label"] == "Y") for claim in item["claims"])
+        score = AnswerAutoAIS("model", False, values, len(values), 0, 0)
+        columns: dict[str, float] = {}
+        if values:
+            # An answer without claims is in no mean.
+            columns = score.columns()
+        outcomes.append(Outcome(columns, result=score))
+    return outcomes
+
+
+def share_supported(outcomes: Sequence[Outcome]) -> Json:
+    """Return the share of claims with the label Y, from the outcomes of ``supported_outcomes``.
+
+    ``macro`` is a mean over answers, ``micro`` the share of all claims. Answers without claims are
+    left out. Both 95% intervals are over answers: claims of one answer are not independent.
+
+    Raises:
+        InputError: there are no claims.
+    """
+
+    values = scores_of(SCORES, records_of(outcomes))
+    if "autoais_micro" not in values:
+        raise InputError("nothing to score: no answer has a claim")
+    macro, micro = values["autoais_macro"], values["autoais_micro"]
+    return {
+        "macro": macro.value,
+        "micro": micro.value,
+        "macro_interval": [macro.low, macro.high],
+        "micro_interval": [micro.low, micro.high],
+        "answers": macro.n,
+        "answers_without_claims": macro.left_out,
+        "claims": micro.n,
+    }

@@ -1,0 +1,291 @@
+"""What the metrics of ExpertQA read, and what their results have besides the scores.
+
+A row of the dataset has several systems' answers. The metrics score each of them, with the verdicts
+that the predictions have for its claims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qabench.benchmarks.expertqa.agreement import (
+    FIELDS,
+    AnswerAutoAIS,
+    JudgedClaim,
+    agreement_columns,
+    check_unlabeled,
+    judged_labels,
+    read_answers,
+    score_answer,
+    scored_part,
+)
+from qabench.benchmarks.expertqa.claim_files import claimed_items
+from qabench.benchmarks.expertqa.claims import sentence_splitter
+from qabench.benchmarks.expertqa.factscore import FIELDS as FACT_FIELDS
+from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
+from qabench.benchmarks.expertqa.labels import share_supported, supported_outcomes, with_labels
+from qabench.benchmarks.expertqa.lfqa import LFQA_ROUGE_TYPES, LfqaScorer, bootstrapped
+from qabench.benchmarks.expertqa.scorer import AUTOAIS, AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT
+from qabench.data.rows import Json, Row
+from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
+from qabench.models import entailment
+
+
+@dataclass
+class AnnotationScorer(Scorer):
+    """Scores annotated answers by verdicts on their claims. An item's row has the ``Answer``.
+
+    Attributes:
+        group: the group of scores.
+        on_unlabeled: how a claim with evidence but no label is treated.
+    """
+
+    group: str
+    on_unlabeled: str = "N"
+
+    def __post_init__(self) -> None:
+        check_unlabeled(self.on_unlabeled)
+
+    def outcome(self, item: Item) -> Outcome:
+        """Return the columns of one answer."""
+        answer = item.row["answer"]
+        if self.group == AUTOAIS:
+            score = score_answer(answer, self.on_unlabeled)
+            return Outcome(score.columns(), result=score)
+        if self.group == AUTOAIS_AGREEMENT:
+            claims = judged_labels(answer, self.on_unlabeled)
+        else:
+            claims = judged_scores(answer)
+        # An answer without claims neither agrees nor disagrees with the experts.
+        if not claims:
+            return Outcome({}, result=claims)
+        return Outcome(agreement_columns(self.group, claims), result=claims)
+
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return the signature's fields for labels or for fact scores."""
+        if group == FACT_SCORE_AGREEMENT:
+            return {"threshold": THRESHOLD, "fact_scores": "given"}
+        return {"unlabeled": self.on_unlabeled, "labels": "given"}
+
+
+def annotation_scorer(groups: Sequence[str], **options: Any) -> AnnotationScorer:
+    """Return the scorer of a metric's group."""
+    (group,) = groups
+    return AnnotationScorer(group, **options)
+
+
+def labeled_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[Item]:
+    """Return each answer of the references with the labels of its claims, as an item."""
+    return _answers(references, predictions, "autoais_label", FIELDS)
+
+
+def fact_scored_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[Item]:
+    """Return each answer of the references with the fact scores of its claims, as an item."""
+    return _answers(references, predictions, "fact_score", FACT_FIELDS)
+
+
+def _answers(
+    references: Sequence[Any], predictions: Sequence[Any], verdict: str, fields: Sequence[str]
+) -> list[Item]:
+    items = []
+    for position, answers in enumerate(read_answers(references, predictions, verdict, fields)):
+        for answer in answers:
+            row = {"answer": answer, "system": answer.system, "position": position}
+            items.append(Item(row, {}))
+    return items
+
+
+def labeled_part(references: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
+    """Return the part of the references that labels are compared with."""
+    return scored_part(references, FIELDS)
+
+
+def fact_scored_part(references: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
+    """Return the part of the references that fact scores are compared with."""
+    return scored_part(references, FACT_FIELDS)
+
+
+def agreement_keys(group: str, positive: str) -> dict[str, str]:
+    """Return the keys of a result, and the scores of both classes of claims."""
+    keys = {"accuracy": f"{group}.accuracy"}
+    for label in (positive, f"not_{positive}"):
+        for measure in ("precision", "recall", "f1"):
+            keys[f"{label}.{measure}"] = f"{group}.{label}.{measure}"
+    return keys
+
+
+def autoais_counts(outcomes: Sequence[Outcome]) -> Json:
+    """Return the numbers of answers and of claims."""
+    counts = {
+        "answers": len(outcomes),
+        "abstaining_answers": 0,
+        "claims": 0,
+        "claims_without_evidence": 0,
+        "counted_claims": 0,
+        "unlabeled": 0,
+    }
+    for outcome in outcomes:
+        score: AnswerAutoAIS = outcome.result
+        counts["abstaining_answers"] += score.abstains
+        counts["claims"] += score.claims
+        counts["claims_without_evidence"] += score.claims_without_evidence
+        counts["counted_claims"] += len(score.values)
+        counts["unlabeled"] += score.unlabeled
+    return counts
+
+
+def autoais_of_answer(item: Item, outcome: Outcome) -> list[Json]:
+    """Return the score of an answer."""
+    score: AnswerAutoAIS = outcome.result
+    return [score.as_dict()]
+
+
+def agreement_counts(outcomes: Sequence[Outcome]) -> Json:
+    """Return the numbers of claims by verdicts of the labels and of the experts."""
+    claims = _claims(outcomes)
+    counts = agreement_columns("", claims)
+    # ``agreement_columns`` returns the four counts in this order.
+    tp, tn, fp, fn = counts.values()
+    return _counted(claims, "complete", tp, tn, fp, fn) | {
+        "tp": tp,
+        "tn": tn,
+        "fp": fp,
+        "fn": fn,
+        "unlabeled": sum(claim.unlabeled for claim in claims),
+    }
+
+
+def fact_score_counts(outcomes: Sequence[Outcome]) -> Json:
+    """Return the numbers of claims by verdicts of the fact scores and of the experts."""
+    claims = _claims(outcomes)
+    return _counted(claims, "correct", *agreement_columns("", claims).values())
+
+
+def _claims(outcomes: Sequence[Outcome]) -> list[JudgedClaim]:
+    claims: list[JudgedClaim] = []
+    for outcome in outcomes:
+        claims += outcome.result
+    return claims
+
+
+def _counted(
+    claims: Sequence[JudgedClaim], positive: str, tp: int, tn: int, fp: int, fn: int
+) -> Json:
+    skipped: Counter[str] = Counter()
+    for claim in claims:
+        if claim.skipped is not None:
+            skipped[claim.skipped] += 1
+    return {
+        "claims": tp + tn + fp + fn,
+        "skipped": dict(skipped),
+        f"{positive}.support": tp + fn,
+        f"not_{positive}.support": tn + fp,
+    }
+
+
+def claims_of_answer(item: Item, outcome: Outcome) -> list[Json]:
+    """Return the two verdicts on each claim of an answer."""
+    return [claim.as_dict() for claim in outcome.result]
+
+
+@dataclass
+class OwnClaimsScorer(Scorer):
+    """Scores labeled claims that no expert has judged: all of them count.
+
+    An item's row has the claims, and in ``labels`` the name of the model that labeled them.
+    """
+
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+        """Return the columns of each answer."""
+        return supported_outcomes([dict(item.row) for item in items])
+
+    def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
+        """Return which claims count, how answers were split, and the model of the labels."""
+        return {
+            "unlabeled": "N",
+            "counted": "all claims",
+            "sentences": sentence_splitter()[0],
+            "labels": items[0].row["labels"],
+        }
+
+
+def own_claims_scorer(groups: Sequence[str]) -> OwnClaimsScorer:
+    """Return the scorer of claims that no expert has judged."""
+    return OwnClaimsScorer()
+
+
+def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[Item]:
+    """Return any answers with labeled claims as items. A model labels them unless all have labels.
+
+    Raises:
+        InputError: a prediction has another format.
+        MissingExtra: a package of the model is not installed.
+        QabenchError: the model cannot be loaded.
+    """
+    lines = claimed_items(predictions)
+    labels_in_lines = []
+    for line in lines:
+        for claim in line["claims"]:
+            labels_in_lines.append(claim.get("label"))
+    # If some labels are missing, the model labels all claims, so that one judge has labeled them.
+    if labels_in_lines and None not in labels_in_lines:
+        labels = "given"
+    else:
+        model = entailment.load_entailment()
+        lines, labels = with_labels(lines, model), model.name
+    items = []
+    for position, line in enumerate(lines):
+        row = {"claims": line["claims"], "labels": labels, "position": position}
+        items.append(Item(row, {}))
+    return items
+
+
+def own_part(references: Sequence[Any], predictions: list[Any]) -> list[Any]:
+    """Return the answers, which are all that the scores depend on."""
+    return predictions
+
+
+def own_totals(scorer: Scorer, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Json:
+    """Return the intervals of both scores, and the numbers of answers and claims."""
+    return share_supported(outcomes)
+
+
+def own_claims(item: Item, outcome: Outcome) -> list[Json]:
+    """Return the labeled claims of an answer."""
+    claims: list[Json] = item.row["claims"]
+    return claims
+
+
+def lfqa_scorer(groups: Sequence[str], **options: Any) -> LfqaScorer:
+    """Return the scorer of ROUGE."""
+    return LfqaScorer(**options)
+
+
+def lfqa_row(answer: Any) -> Row:
+    """Return a reference answer as the row that the scorer reads."""
+    return {"reference": answer}
+
+
+def rouge_of_question(item: Item, outcome: Outcome) -> Json:
+    """Return the F-measures of a question."""
+    return dict(outcome.scores)
+
+
+def lfqa_totals(scorer: LfqaScorer, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Json:
+    """Return the official scores with the scorer's seed, the means, and the intervals."""
+    columns = {}
+    for kind in LFQA_ROUGE_TYPES:
+        columns[kind] = [outcome.scores[kind] for outcome in outcomes]
+    bounds = bootstrapped(columns, scorer.seed)
+    # The official score has the type's own name: rouge_score's aggregator, which evaluate's "rouge"
+    # uses, returns the median of resamples. The plain mean is next to it.
+    totals: Json = {kind: bounds[kind].median for kind in columns}
+    for kind, values in columns.items():
+        totals[f"mean.{kind}"] = sum(values) / len(values)
+    for kind in columns:
+        totals[f"interval.{kind}"] = [bounds[kind].low, bounds[kind].high]
+    totals["unanswered"] = sum(item.fields is None for item in items)
+    return totals

@@ -1,0 +1,16 @@
+"""What the results of fastbook-benchmark's metrics have besides the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qabench.benchmarks.fastbook import answer_components
+from qabench.data.rows import Json
+from qabench.evaluation.scoring import Outcome
+
+OPTIONS = {name: name for name in ("k", *answer_components.OPTIONS)}
+
+
+def counts(outcomes: Sequence[Outcome]) -> Json:
+    """Return the number of questions of which the options leave out all components."""
+    return {"skipped": sum(not outcome.scores for outcome in outcomes)}

@@ -1,0 +1,38 @@
+"""What a benchmark adds to the report of its evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qabench.data.rows import Json
+
+if TYPE_CHECKING:
+    from qabench.evaluation import Evaluation
+    from qabench.evaluation.details import DetailForm
+    from qabench.evaluation.records import ExtraSection
+
+
+def _no_sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+    return []
+
+
+def _no_shape(evaluation: Evaluation) -> Json | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report of a benchmark shows besides its scores.
+
+    Attributes:
+        sections: returns additional sections, for labels and evaluations on one config.
+        details: how reports show the fields of ``Record.detail``, in the order of display.
+        official_shape: returns the scores in the format of the authors' scorer, or None if they
+            have no such format.
+    """
+
+    sections: Callable[[Mapping[str, Evaluation]], list[ExtraSection]] = _no_sections
+    details: Sequence[DetailForm] = ()
+    official_shape: Callable[[Evaluation], Json | None] = _no_shape

@@ -1,0 +1,60 @@
+"""Check the types of arguments: a wrong one is an error that names it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qabench.errors import InputError
+
+
+def checked_k(k: int, name: str = "k") -> int:
+    """Return ``k``. Raises InputError if it is below 1, or not an integer."""
+    if type(k) is not int:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise InputError(f"{name} is {k!r:.60}; expected an integer of at least 1")
+        k = int(k)
+    if k < 1:
+        raise InputError(f"{name} is {k}; it must be at least 1")
+    return k
+
+
+def checked_string(name: str, value: object) -> str:
+    """Return a string. Raises InputError for other types."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {value!r:.60}; expected a string")
+    return value
+
+
+def checked_path(name: str, value: object) -> Path:
+    """Return the path of a file or folder. Raises InputError for other types."""
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
+        raise InputError(f"{name} is {value!r:.60}; expected a path")
+    return Path(value)
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """Return True or False. Raises InputError for other types."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is {value!r:.60}; expected True or False")
+    return bool(value)
+
+
+def checked_function(name: str, value: Any) -> Callable[..., Any]:
+    """Return a function. Raises InputError for other types."""
+    if not callable(value):
+        raise InputError(f"{name} is {value!r:.60}; expected a function")
+    return value  # type: ignore[no-any-return]
+
+
+def checked_where(where: object) -> Mapping[str, Any]:
+    """Return the columns and values of a filter. Raises InputError for other types."""
+    if not isinstance(where, Mapping):
+        raise InputError(
+            f"where is {where!r:.60}; expected columns and values, such as {{'chapter': 1}}"
+        )
+    return where

@@ -1,0 +1,223 @@
+"""The rows of a file of predictions, in any form in which people have them.
+
+A file is JSONL (one object per line), a JSON list of objects, a JSON object {id: answer}, CSV or
+TSV with a header, also as spreadsheets write it (semicolons, UTF-16), Parquet, or the folder of a
+saved ``datasets.Dataset``. All but the folder can also be compressed with gzip.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from qabench.data.containers import json_columns_of_schema, read_cell
+from qabench.data.rows import Row
+from qabench.errors import InputError, unreadable
+from qabench.io.limits import json_of, numbered_lines
+from qabench.io.parquet import parquet_rows
+
+# The decompressed size of a file.
+MAX_BYTES = 1 << 28
+# Counting lines first rejects a wrong file before its rows fill the memory.
+MAX_LINES = 1_000_000
+# A JSON list or object is parsed as a whole, which takes several times its size in memory.
+MAX_LIST_BYTES = 1 << 26
+STDIN = "-"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# The first bytes of files. UTF-16 is what a spreadsheet writes as "Unicode text".
+GZIP = b"\x1f\x8b"
+PARQUET = b"PAR1"
+ZIP = b"PK\x03\x04"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# The folder of a saved ``Dataset`` has this file.
+SAVED_DATASET = "state.json"
+
+
+def read_bytes(source: str | Path) -> tuple[bytes, str]:
+    """Return the content of a file or of standard input, and its name in messages.
+
+    The content is decompressed, and text is UTF-8 without a byte order mark. A saved ``Dataset``
+    becomes Parquet. Raises InputError if the file cannot be read.
+    """
+    is_stdin = str(source) == STDIN
+    name = "standard input" if is_stdin else str(source)
+    if not is_stdin and is_saved_dataset(source):
+        return _saved_dataset(Path(source)), name
+    try:
+        with nullcontext(sys.stdin.buffer) if is_stdin else Path(source).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if data.startswith(GZIP):
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise unreadable(name, error) from None
+    if len(data) > MAX_BYTES:
+        raise InputError(
+            f"{name} has more than {MAX_BYTES >> 20} MiB, which is the limit for a file"
+        )
+    if data.startswith(UTF_16):
+        try:
+            data = data.decode("utf-16").encode()
+        except UnicodeError as error:
+            raise InputError(f"{name} begins like UTF-16, but is not ({error})") from None
+    return data.removeprefix(codecs.BOM_UTF8), name
+
+
+def is_saved_dataset(path: str | Path) -> bool:
+    """Return whether a path is the folder of a saved ``Dataset`` (``Dataset.save_to_disk``)."""
+    return (Path(path) / SAVED_DATASET).is_file()
+
+
+def _saved_dataset(folder: Path) -> bytes:
+    from datasets import load_from_disk
+
+    content = io.BytesIO()
+    try:
+        load_from_disk(str(folder)).to_parquet(content)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        # The errors of ``datasets`` and pyarrow for damaged files.
+        raise InputError(f"{folder} is not a readable Dataset ({error}); save it again") from None
+    return content.getvalue()
+
+
+def numbered_rows(
+    data: bytes, name: str, id_field: str, answer_field: str, field_names: Collection[str]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of a file with their lines, or their positions in a list, from 1.
+
+    A line of JSONL is yielded as bytes, so that one bad line does not stop the others.
+
+    Args:
+        data: the content of the file.
+        name: the file in messages. Its suffix says whether it is a table.
+        id_field: the field for the keys of a JSON object {id: answer}.
+        answer_field: the field for its values.
+        field_names: names of fields of a prediction. A JSON object with one of them as a key is
+            one prediction, not {id: answer}.
+
+    Raises:
+        InputError: the file as a whole cannot be read.
+    """
+    if data.startswith(ZIP):
+        raise InputError(
+            f"{name} is a ZIP file, such as a workbook of a spreadsheet; save the table as CSV (in Excel: CSV UTF-8)"
+        )
+    first_character = data.lstrip()[:1]
+    delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())
+    if data.startswith(PARQUET):
+        yield from enumerate(_parquet_rows(data, name), 1)
+        return
+    if first_character == b"[":
+        try:
+            rows = json_of(data, MAX_LIST_BYTES)
+        except ValueError as error:
+            raise InputError(f"{name} begins like a JSON list, but is not JSON ({error})") from None
+        yield from enumerate(rows, 1)
+        return
+    if delimiter and first_character != b"{":
+        yield from _table_rows(data, name, delimiter)
+        return
+    if first_character == b"{" and (by_id := _object_by_id(data, name, field_names)):
+        for number, (identity, value) in enumerate(by_id.items(), 1):
+            fields = value if isinstance(value, dict) else {answer_field: value}
+            yield number, {**fields, id_field: identity}
+        return
+    if data.count(b"\n") > MAX_LINES:
+        raise InputError(f"{name} has more than {MAX_LINES:,} lines, which is the limit")
+    yield from numbered_lines(data)
+
+
+def _parquet_rows(data: bytes, name: str) -> Iterator[Row]:
+    """Yield the rows of a Parquet file. Columns that say that they are JSON text are read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        written = json_columns_of_schema(pq.read_schema(io.BytesIO(data)))
+    except (pa.ArrowException, OSError, ValueError):
+        # A damaged file is read below, which says what is wrong.
+        written = []
+    for number, row in enumerate(parquet_rows(io.BytesIO(data), name)):
+        for column in written:
+            if row[column] is not None:
+                row[column] = read_cell(row[column], f"{name}, row {number}, column {column!r}")
+        yield row
+
+
+def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row | None:
+    """Return a JSON object {id: answer} or {id: {field: value}}, or None for something else.
+
+    Raises:
+        InputError: an id is there twice.
+    """
+    first_line, _, rest = data.lstrip().partition(b"\n")
+    if first_line.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{"):
+        # This is JSONL: within one object, a comma would be between the two.
+        return None
+    try:
+        by_id = json_of(data, MAX_LIST_BYTES)
+    except ValueError:
+        # JSONL with several lines, or a damaged file. Reading the lines says what is wrong.
+        return None
+    if not isinstance(by_id, dict):
+        return None
+    if any(key.lower() in field_names for key in by_id):
+        return None
+    # A dict has only the last value of a key.
+    pairs = json.loads(data, object_pairs_hook=list)
+    keys = [key for key, _ in pairs]
+    if len(keys) > len(by_id):
+        repeated, _ = Counter(keys).most_common(1)[0]
+        raise InputError(f"{name} has the id {repeated!r:.80} twice; keep one of its answers")
+    return by_id
+
+
+def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of a CSV file, with their last lines. Raises InputError."""
+    # The csv module has one limit for the whole process, so it is restored below.
+    limit = csv.field_size_limit(MAX_BYTES)
+    line = 0
+    try:
+        content = data.decode("utf-8-sig")
+        skipped = 0
+        delimiter = _delimiter(content.partition("\n")[0], usual_delimiter)
+        if content[:4].lower() == "sep=":
+            # A line for Excel that names the delimiter.
+            delimiter = content[4:5]
+            content = content.partition("\n")[2]
+            skipped = 1
+        reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=delimiter)
+        for row in reader:
+            line = reader.line_num + skipped
+            if None in row:
+                raise InputError(
+                    f"{name}, line {line} has more cells than the header; put quotes around cells that contain "
+                    f"{delimiter!r}"
+                )
+            yield line, row
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}, after line {line}: {error}; save the table as UTF-8 (in Excel: CSV UTF-8)"
+        ) from None
+    except (csv.Error, TypeError) as error:
+        # csv raises TypeError for an invalid delimiter.
+        raise InputError(f"{name}, after line {line}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _delimiter(header: str, usual: str) -> str:
+    """Return the delimiter of a table by its header: spreadsheets also write semicolons or tabs."""
+    for delimiter in (usual, ";", "\t", ","):
+        if delimiter in header:
+            return delimiter
+    return usual

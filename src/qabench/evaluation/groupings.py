@@ -1,0 +1,30 @@
+"""What readers of scores by group must know: groups that overlap, and records in no group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qabench.errors import some
+from qabench.evaluation.scored import ScoredRecords
+
+
+def grouping_sentences(evaluation: ScoredRecords, grouping: str) -> list[str]:
+    """Say which questions are in several groups, or in none, so that the groups do not add up."""
+    overlapping, without = [], []
+    for id, records in evaluation.by_id().items():
+        groups = records[0].groups.get(grouping, ())
+        if len(groups) > 1:
+            overlapping.append(id)
+        elif not groups:
+            without.append(id)
+    return [
+        *_sentence(overlapping, "in several groups, so that the groups overlap"),
+        *_sentence(without, "in no group"),
+    ]
+
+
+def _sentence(ids: Sequence[str], place: str) -> list[str]:
+    if not ids:
+        return []
+    verb, noun = ("is", "question") if len(ids) == 1 else ("are", "questions")
+    return [f"{len(ids):,} {noun} {verb} {place} ({some(ids)})"]

@@ -1,0 +1,290 @@
+"""The records of one system on one config of a benchmark, and the scores computed from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from qabench.data.rows import grouped, natural_key
+from qabench.errors import InputError
+from qabench.evaluation.model_name import model_name
+from qabench.evaluation.records import (
+    ANSWERED,
+    CUT_OFF,
+    MISSING,
+    PREDICTIONS,
+    STATUSES,
+    Columns,
+    Record,
+    Score,
+    columns_of,
+    scores_of,
+)
+from qabench.evaluation.score_spec import ScoreSpec, present
+from qabench.evaluation.signature import (
+    Declaration,
+    Field,
+    short_signature,
+    signature_name,
+    with_fields,
+)
+
+if TYPE_CHECKING:
+    from qabench.evaluation.judged import Correction
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoredRecords:
+    """The records of one system on the questions of one config, and their scores.
+
+    Attributes:
+        path: the log or the file of predictions.
+        task: the name of the Inspect task. "predictions" for a file.
+        benchmark: the benchmark's name, such as "fanoutqa", or "" for any other task, whose name is
+            the config.
+        config: the config's name, such as "dev".
+        setting: the setting's name, such as "closed-book", or "predictions" for a file.
+        model: Inspect's name of the model, such as "openai/gpt-4o". For a file, its name.
+        created: an ISO date and time.
+        status: "success", "error", "cancelled" or "started" (killed, or still running).
+        expected: the number of records of a complete evaluation.
+        available: the number of questions of the config. None if unknown. Fewer than these may have
+            been asked.
+        records: the records in the order of the benchmark's questions. Repetitions of a question
+            are ordered by epoch.
+        signatures: group of scores -> everything these scores depend on, in one line. See
+            ``signature``.
+        unscored: why there are no scores, or None.
+        arguments: the task's arguments and the generation options.
+        server: the address of the model's server, if the user gave one.
+        problems: one sentence for each kind of problem in the input as a whole, such as unreadable
+            lines.
+        notes: sentences about the scoring, such as the calls of a judge and their cost.
+        origin: equal for a run and the runs that resumed it, or "" if unknown. They are never
+            compared with each other.
+        recorded: group of scores -> why its scores are taken from the log, not computed again from
+            the answers.
+        score_specs: the benchmark's scores. Those whose columns no record has are not computed.
+        declarations: the official values of the fields of the benchmark's signatures, by the
+            signature's name.
+        failures_official: whether the authors' results contain questions without an answer.
+        given_name: the name that the user gave to the system (``qabench run --name``), or "".
+        corrections: scores of a judge, corrected by labels of people. Never official.
+    """
+
+    path: str
+    task: str
+    benchmark: str
+    config: str
+    setting: str
+    model: str
+    created: str
+    status: str
+    expected: int
+    records: Sequence[Record]
+    signatures: Mapping[str, str] = field(default_factory=dict)
+    unscored: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    server: str = ""
+    problems: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    available: int | None = None
+    origin: str = ""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    score_specs: Sequence[ScoreSpec] = ()
+    declarations: Mapping[str, Declaration] = field(default_factory=dict)
+    failures_official: bool = False
+    corrections: Sequence[Correction] = ()
+    given_name: str = ""
+    _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+
+    @property
+    def answered(self) -> bool:
+        """Return whether at least one question was answered. Otherwise there are no scores."""
+        if not self.benchmark and any(record.scores for record in self.records):
+            return True
+        return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
+
+    def answered_ids(self) -> set[str]:
+        """Return the ids of the questions with at least one answer."""
+        ids = set()
+        for record in self.records:
+            is_answered = record.status in (ANSWERED, CUT_OFF)
+            # In logs of other tasks, the answer may be a file or a call of a tool.
+            if is_answered or (record.scores and not self.benchmark):
+                ids.add(record.id)
+        return ids
+
+    @property
+    def questions(self) -> str:
+        """Return the benchmark and the config, such as "fanoutqa dev"."""
+        return f"{self.benchmark} {self.config}".strip()
+
+    @property
+    def title(self) -> str:
+        """Return model, benchmark, config and setting: "gpt-4o on fanoutqa dev (closed-book)"."""
+        title = f"{self.name} on {self.questions}"
+        if self.setting not in ("", PREDICTIONS):
+            title += f" ({self.setting})"
+        return title
+
+    @property
+    def name(self) -> str:
+        """Return the name of the system in all outputs: the given one, or that of its model."""
+        if self.given_name or self.setting == PREDICTIONS:
+            return self.given_name or self.model
+        return model_name(self.model, self.arguments.get("model_path"))
+
+    def once(self, key: str, compute: Callable[[], Any]) -> Any:
+        """Return what ``compute`` returned for the key the first time."""
+        if key not in self._computed:
+            self._computed[key] = compute()
+        return self._computed[key]
+
+    def scores(self) -> dict[str, Score]:
+        """Return the scores by name, with intervals and n, or {} if nothing was answered."""
+        # A copy: a caller may change it.
+        return dict(self.once("scores", lambda: self._scores_of(self.columns())))
+
+    def columns(self) -> Columns:
+        """Return the numbers of the records by column."""
+        columns: Columns = self.once("columns", lambda: Columns.of(self.records))
+        return columns
+
+    def _scores_of(self, columns: Columns) -> dict[str, Score]:
+        if not self.answered:
+            return {}
+        # A system that returned no passages at all has no score of retrieval, rather than 0.
+        unanswered = self.unanswered_groups()
+        specs = [spec for spec in self.score_specs if spec.group not in unanswered]
+        return scores_of(specs, columns)
+
+    def unanswered_groups(self) -> set[str]:
+        """Return the groups of scores for which no answer has anything, such as no passages."""
+        return set(self.once("unanswered groups", self._find_unanswered_groups))
+
+    def _find_unanswered_groups(self) -> set[str]:
+        # Only a record's ``statuses`` can say that a group has less than the question.
+        groups: set[str] = set()
+        for record in self.records:
+            groups.update(record.statuses)
+        unanswered = set()
+        for group in groups:
+            if not any(record.status_of(group) in (ANSWERED, CUT_OFF) for record in self.records):
+                unanswered.add(group)
+        return unanswered
+
+    def undefined(self) -> dict[str, str]:
+        """Return why scores are undefined, by name, such as a recall of errors without errors."""
+        scores = self.scores()
+        reasons = {}
+        unanswered = self.unanswered_groups()
+        for spec in present(self.score_specs, list(self.columns().values)):
+            lacking = self.answered and spec.name not in scores
+            if lacking and any(columns_of(spec, record) for record in self.records):
+                reasons[spec.name] = spec.undefined
+                if spec.group in unanswered:
+                    reasons[spec.name] = (
+                        f"none of the {len(self.records)} answers has what {spec.group} is computed from"
+                    )
+        return reasons
+
+    def why_unscored(self) -> str | None:
+        """Return why an evaluation has no scores, or None if it has scores."""
+        if self.scores():
+            return None
+        # A reason from the log says more than what follows from the records.
+        if not self.unscored and not self.answered:
+            return f"none of the {self.expected} questions was answered"
+        if not self.unscored and self.undefined():
+            return "they are undefined"
+        groups = ", ".join(dict.fromkeys(spec.group for spec in self.score_specs))
+        return self.unscored or f"no answer has a score of {groups or 'any kind'}"
+
+    def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
+        """Return the scores of each group of a grouping. See ``by_group``."""
+
+        def compute() -> dict[str, dict[str, Score]]:
+            scores = {}
+            for group, positions in self._positions_by_group(grouping).items():
+                scores[group] = self._scores_of(self.columns().at(positions))
+            return scores
+
+        scores = self.once(f"scores by {grouping}", compute)
+        # Copies: a caller may change them.
+        return {group: dict(by_name) for group, by_name in scores.items()}
+
+    def by_group(self, grouping: str) -> dict[str, list[Record]]:
+        """Return the records by group, in natural order. A record may be in several."""
+        records = {}
+        for name, positions in self._positions_by_group(grouping).items():
+            records[name] = [self.records[position] for position in positions]
+        return records
+
+    def _positions_by_group(self, grouping: str) -> dict[str, list[int]]:
+        groups: dict[str, list[int]] = {}
+        for position, record in enumerate(self.records):
+            for name in record.groups.get(grouping, ()):
+                groups.setdefault(name, []).append(position)
+        return {name: groups[name] for name in sorted(groups, key=natural_key)}
+
+    def groupings(self) -> list[str]:
+        """Return the groupings that have at least one group, such as "category"."""
+        names: dict[str, None] = {}
+        for record in self.records:
+            for name, groups in record.groups.items():
+                if groups:
+                    names[name] = None
+        return list(names)
+
+    def by_id(self) -> dict[str, list[Record]]:
+        """Return the records of each question, in the order of their epochs."""
+        return grouped((record.id, record) for record in self.records)
+
+    def counts(self) -> dict[str, int]:
+        """Count the records by status. Records that a run should have and does not are missing."""
+        counts = Counter({MISSING: self.expected - len(self.records)})
+        counts.update(record.status for record in self.records)
+        # All statuses, in their order of display.
+        return {status: counts[status] for status in STATUSES}
+
+    def replies(self) -> dict[str, int]:
+        """Return the number of replies ("all") and of those from the cache ("cached"), or {}."""
+        replies = [record.replies for record in self.records if record.replies is not None]
+        if not replies:
+            return {}
+        cached = sum(record.cached for record in self.records)
+        return {"all": sum(replies), "cached": cached}
+
+    def short_signatures(self) -> dict[str, str]:
+        """Return the signatures by group of scores, without the fields that are as official."""
+        lines = {}
+        for group, line in self.signatures.items():
+            try:
+                declaration = self.declarations.get(signature_name(line))
+                lines[group] = short_signature(line, declaration)
+            except InputError:
+                # The signature is of a log of another version. Notes report that as a deviation.
+                lines[group] = line
+        return lines
+
+    def signed(self, declared: Mapping[str, Field], **fields: object) -> Self:
+        """Return the evaluation with more fields in all signatures, and their official values."""
+        return self.signed_groups(list(self.signatures), declared, **fields)
+
+    def signed_groups(
+        self, groups: Sequence[str], declared: Mapping[str, Field], **fields: object
+    ) -> Self:
+        """Return the evaluation with more fields in the valid signatures of some groups."""
+        lines = dict(self.signatures)
+        for group in groups:
+            # Notes report a signature that cannot be read.
+            with suppress(InputError):
+                lines[group] = with_fields(lines[group], **fields)
+        declarations = {}
+        for name, own in self.declarations.items():
+            declarations[name] = {**own, **declared}
+        return replace(self, signatures=lines, declarations=declarations)

@@ -1,0 +1,47 @@
+"""Locks between processes, on files that exist only while they are locked."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, SoftFileLock, Timeout
+
+
+class ProcessLock:
+    """A lock that one holder has at a time, in this process or another one.
+
+    A killed process loses its locks. Where the file system cannot lock files (a mounted bucket, a
+    folder that is read-only), everybody gets the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Inspect can end a run in another thread than it started in.
+        self._lock: Any = FileLock(path, thread_local=False)
+
+    def try_acquire(self) -> bool:
+        """Take the lock, and return whether this was possible. Never waits."""
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                # filelock warns when it falls back to a soft lock.
+                self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        except (OSError, NotImplementedError):
+            return True
+        if isinstance(self._lock, SoftFileLock):
+            # A soft lock is a file that a killed process on another machine would leave behind.
+            self._lock.release()
+        return True
+
+    def release(self) -> None:
+        """Give the lock back, and delete its file. Does nothing without the lock."""
+        if not self._lock.is_locked:
+            return
+        with suppress(PermissionError):
+            # Windows deletes the file itself when the lock is released.
+            self._path.unlink(missing_ok=True)
+        self._lock.release()

@@ -1,0 +1,1 @@
+"""Prompts of this project (``prompt``), and those in the authors' Python files (``authors``)."""

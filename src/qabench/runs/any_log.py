@@ -1,0 +1,112 @@
+"""Reads logs of Inspect AI of any task: the scores are those that its scorers wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from qabench.errors import InputError, some
+from qabench.evaluation import Evaluation, Record
+from qabench.io.redaction import printable
+from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
+from qabench.runs.clusters import cluster_of
+from qabench.runs.file_kinds import starts_as_log
+from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
+from qabench.runs.log import header_of, read_samples, record_of
+from qabench.runs.log_types import Log, Sample
+
+
+def read_any_log(path: Path) -> list[Evaluation]:
+    """Return the log of another package's task, one evaluation per scorer, or [] for other files.
+
+    Raises:
+        InputError: the log is damaged.
+    """
+    if path.suffix == ".json" and not starts_as_log(path):
+        return []
+    log = header_of(path)
+    # A log of qabench names its benchmark, and has another reader.
+    if isinstance((log.spec.get("metadata") or {}).get("benchmark"), str):
+        return []
+    log, samples = read_samples(path, log)
+    records = list(map(any_record, samples))
+    if not records and log.status == "success":
+        raise InputError(_without_samples(path, log))
+
+    # Say which questions are not in the scores.
+    present = {record.id for record in records}
+    missing = [id for id in log.positions if id not in present]
+    problems = []
+    if missing:
+        problems.append(f"questions without a sample: {len(missing)} ({some(missing)})")
+    repeated = [id for id, count in Counter(log.listed_ids).items() if count > 1]
+    if repeated:
+        # Also for ids such as 1 and "1", because the files of both samples have one name in the log.
+        problems.append(
+            f"ids of several questions, of which one has its sample in the log: {len(repeated)} ({some(repeated)})"
+        )
+
+    # The header has scores of all samples, which the evaluation's own scores are compared with.
+    has_epochs = any(record.epoch > 1 for record in records)
+    reported, reducers, others = reported_by_inspect(log.results, has_epochs)
+    evaluation = evaluation_of(
+        path=path,
+        task=log.task,
+        model=log.model,
+        created=log.created,
+        records=records,
+        status=log.status,
+        expected=len(log.positions) * log.epochs,
+        arguments=log.task_args | log.generation,
+        problems=problems,
+        origin=log.task_id,
+    )
+    return [with_reported(with_reducers(evaluation, reducers), reported, others)]
+
+
+def _without_samples(path: Path, log: Log) -> str:
+    """Say that a log without samples has no intervals, and name the scores in its header."""
+    reported, _, _ = reported_by_inspect(log.results, has_epochs=False)
+    scores = []
+    for score in reported:
+        scores.append(f"{score.score} {score.value:.4f} ({score.metric})")
+    return (
+        f"{path} has no samples, as after `inspect eval --no-log-samples`; without them there are no intervals and no "
+        f"comparisons. The scores in its header: {', '.join(scores) or 'none'}"
+    )
+
+
+def any_record(sample: Sample) -> Record:
+    """Return a sample of any task as a record, with the numbers of its scorers."""
+    # A scorer may leave out the answer that it extracted. Whether there is one follows from the
+    # completion.
+    answer = sample.completion
+    for score in sample.scores.values():
+        if score.answer:
+            answer = score.answer
+            break
+    record = record_of(sample, answer)
+    problems = [record.problem] if record.problem else []
+    values = {}
+    explanations = {}
+    for name, score in sample.scores.items():
+        values[name] = score.value
+        # Why the scorer gave no value, or an abnormal one, such as "refusal".
+        if score.reason:
+            problems.append(f"{name}: {score.reason}")
+        if score.explanation:
+            explanations[name] = score.explanation
+    if sample.is_invalidated:
+        why = f" ({sample.invalidation_reason})" if sample.invalidation_reason else ""
+        problems.append(f"invalidated in the log{why}, and still in the scores")
+    return replace(
+        record,
+        problem="; ".join(map(printable, problems)) or None,
+        question=sample.question,
+        reference=sample.target,
+        scores=numbers_of(values),
+        groups=groups_of(sample.metadata),
+        cluster=cluster_of(sample.metadata),
+        detail=explanations,
+    )

@@ -1,0 +1,63 @@
+"""Questions that belong together, such as those about one passage: intervals and tests are over clusters.
+
+Items of a cluster are not independent. Treating them as such makes intervals too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+
+from qabench.errors import unknown_name
+from qabench.evaluation import Evaluation
+
+# The field by which readers of logs put questions into clusters. Groupings of a report are short
+# and few, so readers drop fields such as the text of a passage.
+_KEY: ContextVar[str | None] = ContextVar("cluster", default=None)
+
+
+@contextmanager
+def clusters_named(key: str | None) -> Iterator[None]:
+    """Put questions of logs into clusters by a field of theirs, within the block."""
+    token = _KEY.set(key)
+    try:
+        yield
+    finally:
+        _KEY.reset(token)
+
+
+def cluster_of(fields: Mapping[str, object]) -> str | None:
+    """Return the cluster of a question by its fields, or None without a named field."""
+    key = _KEY.get()
+    if key is None or fields.get(key) is None:
+        return None
+    return str(fields[key])
+
+
+def with_clusters(evaluations: Sequence[Evaluation], key: str | None) -> list[Evaluation]:
+    """Return evaluations whose questions are in clusters by a field or a grouping.
+
+    A question without the field is a cluster of its own.
+
+    Raises:
+        InputError: no question of an evaluation has the field.
+    """
+    if key is None:
+        return list(evaluations)
+    clustered = []
+    for evaluation in evaluations:
+        records = []
+        for record in evaluation.records:
+            members = record.groups.get(key, ())
+            # The reader of a log has looked up the field already (``cluster_of``).
+            if record.cluster is None and members:
+                record = replace(record, cluster="\n".join(members))
+            records.append(record)
+        if all(record.cluster is None for record in records):
+            raise unknown_name(
+                f"{evaluation.path}: no question has the field", key, evaluation.groupings()
+            )
+        clustered.append(replace(evaluation, records=records))
+    return clustered

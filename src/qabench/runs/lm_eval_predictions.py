@@ -1,0 +1,126 @@
+"""Samples of qabench's tasks in lm-evaluation-harness, scored as predictions.
+
+The signatures get what the harness did, and the scores are over the questions that it asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks import Benchmark
+from qabench.data.joining import WITHOUT_PREDICTION
+from qabench.data.predictions import Predictions, read_predictions
+from qabench.data.rows import Row, SourceRow
+from qabench.errors import InputError, QabenchError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.records import values_of
+from qabench.evaluation.signature import asked_field, parse, with_fields
+from qabench.io.limits import MAX_REPLY_CHARACTERS
+from qabench.loading_scripts import dataset_table
+from qabench.runs.lm_eval_facts import harness_facts
+from qabench.runs.lm_eval_samples import (
+    answer_in,
+    lm_eval_config,
+    lm_eval_results,
+    lm_eval_task,
+)
+
+# A character beyond 16 bits is two escaped ones in JSON.
+CHARACTERS_IN_JSON = 12
+
+
+def predictions_in_samples(
+    scorer: Benchmark, path: Path, samples: Sequence[SourceRow]
+) -> Predictions:
+    """Return the answers in the samples of a file."""
+    answers = [_limited(answer_in(sample)) for sample in samples]
+    predictions = read_predictions(answers, scorer.prediction_fields, scorer.id_fields)
+    return replace(predictions, path=str(path))
+
+
+def _limited(answer: Row) -> Any:
+    """Return a prediction, as a line of JSON if it may be too long for a line of a file.
+
+    The reader of predictions measures lines, so that the answer is a bad line as in any other file.
+    """
+    characters = sum(len(str(value)) for value in answer.values())
+    if characters <= MAX_REPLY_CHARACTERS // CHARACTERS_IN_JSON:
+        return answer
+    return json.dumps(answer).encode()
+
+
+def config_of_samples(scorer: Benchmark, path: Path) -> str | None:
+    """Return the config that the harness asked, or None if the file does not say it."""
+    try:
+        configs = list(dataset_table(scorer.name).configs)
+    except QabenchError:
+        # A benchmark from outside may have no dataset of this package.
+        configs = []
+    return lm_eval_config(path, configs)
+
+
+def with_harness_facts(
+    evaluation: Evaluation,
+    scorer: Benchmark,
+    path: Path,
+    samples: Sequence[SourceRow],
+    config: str | None,
+    questions: Path | None,
+) -> Evaluation:
+    """Return the evaluation of a file of samples with what the harness did in its signatures."""
+    rows = [row.fields for row in samples]
+    loaded = scorer.load(config, questions).rows
+    try:
+        facts = harness_facts(scorer, loaded, lm_eval_task(path), rows, lm_eval_results(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    signatures = {}
+    declarations = dict(evaluation.declarations)
+    for group, line in evaluation.signatures.items():
+        name, own_fields = parse(line)
+        added = {}
+        for field, value in facts.fields.items():
+            # What scoring says of itself stays, such as the data that was scored.
+            if field not in own_fields:
+                added[field] = value
+        signatures[group] = with_fields(line, **added)
+        declarations[name] = {**facts.declared, **declarations[name]}
+    return replace(evaluation, signatures=signatures, declarations=declarations)
+
+
+def over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
+    """Return the evaluation over the questions that are in the file, as the harness scores it.
+
+    With ``--limit``, the harness asks a part of the questions. The scores over all of them are a
+    note.
+    """
+    asked = {row.id for row in predictions.rows}
+    records = [record for record in evaluation.records if record.id in asked]
+    if not records or len(records) == len(evaluation.records):
+        return evaluation
+    count = len(evaluation.records)
+    main_scores = [spec for spec in evaluation.score_specs if spec.main]
+    over_all = values_of(main_scores, evaluation.records)
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in over_all.items())
+    note = (
+        f"the samples are of {len(records)} of {count} questions (a limit of the harness?), and the scores are over "
+        f"these; over all {count}, of which the others count as missing: {shown}"
+    )
+    questions = asked_field(record.id for record in records)
+    signatures = {}
+    for group, line in evaluation.signatures.items():
+        signatures[group] = with_fields(line, asked=questions)
+    # Questions that were not asked have no prediction, which is no problem of the file.
+    problems = [text for text in evaluation.problems if not text.startswith(WITHOUT_PREDICTION)]
+    return replace(
+        evaluation,
+        records=records,
+        expected=len(records),
+        signatures=signatures,
+        problems=problems,
+        notes=[*evaluation.notes, note],
+    )

@@ -1,0 +1,161 @@
+"""``qabench.evaluate_predictions``: scores predictions with the metrics of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qabench.adapters.files import evaluate_systems
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.data.containers import prediction_rows
+from qabench.data.predictions import Predictions
+from qabench.errors import InputError, some
+from qabench.evaluation import Evaluation
+from qabench.evaluation.score_spec import Names
+from qabench.evaluation.scoring import Progress
+from qabench.runs.file_kinds import is_log, lm_eval_rows
+from qabench.runs.selection import check_is_of, with_scores
+
+if TYPE_CHECKING:
+    from qabench.runs.human import Human
+
+
+def evaluate_predictions(
+    name: str,
+    config: Any = None,
+    predictions: Any = None,
+    scores: Names = None,
+    *,
+    questions: str | Path | None = None,
+    progress: Progress | None = None,
+    human: Human | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Score predictions with the official metrics of a benchmark.
+
+    Args:
+        name: the benchmark, such as "fanoutqa".
+        config: the config's name, such as "dev". None for the benchmark's default. It can be left
+            out: ``evaluate_predictions("fanoutqa", predictions)``.
+        predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
+            input, or a list of objects with an "id" and the benchmark's fields, such as "answer",
+            a frame with these columns (pandas, polars, Arrow, datasets), a dict of id to answer, or
+            the path of a log of a run.
+        scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"). None for
+            the benchmark's default groups.
+        questions: a file of questions in the benchmark's official format, used instead of a
+            config's questions.
+        progress: called with the number of units processed, and of all units.
+        human: labels of people for a random part of the answers, by which scores of a judge are
+            corrected (``Evaluation.corrections``): a table with the columns id and label, labels
+            by id, "dataset" for those of the benchmark's dataset, or "dataset:N".
+        **options: options of the benchmark. ``qabench score --help`` lists them.
+
+    Returns:
+        One record per question, with its scores. ``.scores()`` of the result returns the means with
+        intervals, and ``.deviations(score)`` says how a score differs from the official one.
+
+    Raises:
+        InputError: an unknown name of a benchmark, config, score or option, a file that cannot be
+            read, or one with several systems (see ``by_system``).
+        SourceError: the benchmark's data is not available.
+        MissingExtra: a score needs a package that is not installed.
+    """
+    if predictions is None:
+        # The config was left out, so the second argument has the predictions.
+        config, predictions = None, config
+    if predictions is None:
+        raise InputError(
+            "give the predictions: evaluate_predictions(NAME, PREDICTIONS), or (NAME, CONFIG, PREDICTIONS) for "
+            "another config than the default"
+        )
+    evaluations = evaluations_of(
+        benchmark_of(name),
+        config,
+        predictions,
+        scores,
+        questions=questions,
+        progress=progress,
+        **options,
+    )
+    if len(evaluations) > 1:
+        systems = [evaluation.model for evaluation in evaluations]
+        raise InputError(
+            f"the predictions are of {len(systems)} systems for the same ids ({some(systems)}); give those of one "
+            '"system" at a time, or use `qabench score` or qabench.compare, which score each system'
+        )
+    if human is None:
+        return evaluations[0]
+    # Imported here because it imports NumPy.
+    from qabench.runs.human import with_human
+
+    (evaluation,), notes = with_human(evaluations, human)
+    return replace(evaluation, notes=[*evaluation.notes, *notes])
+
+
+def evaluations_of(
+    benchmark: Benchmark,
+    config: str | None,
+    predictions: Any,
+    scores: Names = None,
+    *,
+    questions: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[Evaluation]:
+    """Return one evaluation per system. See ``evaluate_predictions``."""
+    groups = benchmark.selected_groups(scores)
+    options = benchmark.checked_options(options)
+    questions = None if questions is None else Path(questions)
+    if isinstance(predictions, str | Path) and is_log(predictions):
+        # Imported here because it imports the model client.
+        from qabench.runs.log import read_run
+
+        evaluation = with_scores(read_run(predictions, questions, **options), scores)
+        check_is_of(evaluation, benchmark, config)
+        return [evaluation]
+
+    # Some options say how a file is read, and the scorer takes the others.
+    reading_options = {}
+    for option in benchmark.options:
+        if option.method == "read" and option.name in options:
+            reading_options[option.name] = options.pop(option.name)
+
+    # Read the predictions, which may be in samples of lm-evaluation-harness.
+    samples = None
+    if isinstance(predictions, str | Path):
+        path = Path(predictions)
+        samples = lm_eval_rows(path)
+    if samples:
+        from qabench.runs import lm_eval_predictions
+
+        predictions = lm_eval_predictions.predictions_in_samples(benchmark, path, samples)
+        if config is None and questions is None:
+            config = lm_eval_predictions.config_of_samples(benchmark, path)
+    if not isinstance(predictions, Predictions):
+        if not isinstance(predictions, str | Path):
+            predictions = prediction_rows(predictions, benchmark.prediction_fields)
+        predictions = benchmark.read(predictions, **reading_options)
+
+    # Score them.
+    evaluations = evaluate_systems(
+        benchmark,
+        config,
+        predictions,
+        groups=groups,
+        questions=questions,
+        progress=progress,
+        **options,
+    )
+    if samples:
+        # The samples also say how the model was asked, and which questions the harness left out.
+        with_facts = []
+        for evaluation in evaluations:
+            evaluation = lm_eval_predictions.with_harness_facts(
+                evaluation, benchmark, path, samples, config, questions
+            )
+            with_facts.append(lm_eval_predictions.over_asked(evaluation, predictions))
+        evaluations = with_facts
+    return [with_scores(evaluation, scores) for evaluation in evaluations]

@@ -1,0 +1,90 @@
+"""The benchmark, the config and the scores that a user asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qabench.benchmarks import Benchmark, benchmark
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.records import PREDICTIONS, column_names
+from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores
+
+
+def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
+    """Return the evaluation with the named scores only, and their signatures. None keeps all.
+
+    Groups of scores that were asked for here, or with None in the run of a log, and that a log does
+    not have, are among the problems.
+    """
+    if names is None:
+        return _with_problems(evaluation, _asked_in_run(evaluation))
+    title = evaluation.path or evaluation.config
+    if evaluation.benchmark:
+        title = benchmark(evaluation.benchmark).title
+    specs = select_scores(evaluation.score_specs, names, title)
+    # A signature of a group without scores here stays.
+    selected = {spec.group for spec in specs}
+    dropped = {spec.group for spec in evaluation.score_specs} - selected
+    signatures = {}
+    for group, line in evaluation.signatures.items():
+        if group not in dropped:
+            signatures[group] = line
+    evaluation = _with_problems(evaluation, specs)
+    return replace(evaluation, score_specs=specs, signatures=signatures)
+
+
+def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
+    """Return the scores that the arguments of a run name, or none."""
+    names = evaluation.arguments.get("scores")
+    # A log of another program may have anything there.
+    values = names if isinstance(names, list | tuple) else [names]
+    texts = [value for value in values if isinstance(value, str)]
+    if not evaluation.benchmark or not texts or len(texts) < len(values):
+        return []
+    try:
+        return select_scores(evaluation.score_specs, texts, evaluation.benchmark)
+    except InputError:
+        # The run was of a version with other scores.
+        return []
+
+
+def _with_problems(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
+    """Return the evaluation with the groups of scores that it lacks among its problems."""
+    new = [text for text in not_in_log(evaluation, specs) if text not in evaluation.problems]
+    if not new:
+        return evaluation
+    return replace(evaluation, problems=[*evaluation.problems, *new])
+
+
+def not_in_log(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> list[str]:
+    """Say which groups of scores that were asked for a log does not have."""
+    # For files of predictions, the scorer says so, with its reason.
+    is_log = evaluation.benchmark and evaluation.setting != PREDICTIONS
+    if not is_log or evaluation.unscored or not evaluation.answered:
+        return []
+    groups = benchmark(evaluation.benchmark).groups
+    computed = {spec.group for spec in present(specs, column_names(evaluation.records))}
+    # A group has several scores, and one sentence.
+    lacking = dict.fromkeys(spec.group for spec in specs if spec.group not in computed)
+    problems = []
+    for group in lacking:
+        about = groups[group].rstrip(".")
+        problems.append(
+            f"no scores of {group} ({about}): the run did not compute them (see `qabench run --scores`), "
+            "or no answer has what they need"
+        )
+    return problems
+
+
+def check_is_of(evaluation: Evaluation, required: Benchmark | None, config: str | None) -> None:
+    """Raise InputError for the log of another benchmark or config. None allows all."""
+    if required and evaluation.benchmark != required.name:
+        raise InputError(
+            f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {required.name}"
+        )
+    if config and evaluation.config != config:
+        raise InputError(
+            f"{evaluation.path} is the log of a run of the config {evaluation.config}, not of {config}"
+        )

@@ -1,0 +1,53 @@
+"""Corrections of p-values for the number of comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qabench.errors import InputError, unknown_name
+from qabench.stats.units import numbers_of
+
+CORRECTIONS = ("holm", "bh", "none")
+
+
+def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
+    """Correct p-values for their number, in the same order.
+
+    Corrected p-values are compared with the level itself, such as 0.05.
+
+    Args:
+        p_values: the p-values of all comparisons, in [0, 1].
+        correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially
+            Rejective Multiple Test Procedure, 1979). "bh" the expected share of false findings
+            among the findings (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995),
+            for independent or positively dependent tests. "none".
+
+    Returns:
+        Values in [0, 1], each at least its uncorrected value, or [] for [].
+
+    Raises:
+        InputError: an unknown correction, or a p-value that is not a number from 0 to 1.
+
+    Examples:
+        >>> adjust([0.25, 0.125, 0.5])
+        [0.5, 0.375, 0.5]
+    """
+    if correction not in CORRECTIONS:
+        raise unknown_name("unknown correction", correction, CORRECTIONS)
+    p = numbers_of("p-values", p_values, 1)
+    outside = p[~((p >= 0) & (p <= 1))]
+    if len(outside):
+        raise InputError(f"a p-value is {outside[0]}; allowed: numbers from 0 to 1")
+    order = np.argsort(p, kind="stable")
+    ranks = np.arange(1, len(p) + 1)
+    if correction == "holm":
+        sorted_p = np.maximum.accumulate(p[order] * (len(p) + 1 - ranks))
+    elif correction == "bh":
+        sorted_p = np.minimum.accumulate((p[order] * len(p) / ranks)[::-1])[::-1]
+    else:
+        return [float(value) for value in p]
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(sorted_p, 1)
+    return [float(value) for value in adjusted]

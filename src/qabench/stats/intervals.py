@@ -1,0 +1,184 @@
+"""Intervals of scores: Clopper-Pearson for fractions, Student's t for other scores.
+
+Fractions that are not 0/1 scores have the interval at an effective number of items. ``score_bounds``
+has the details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isclose, sqrt
+
+import numpy as np
+
+from qabench.io.tables import bounds_text
+from qabench.stats.distributions import (
+    CONFIDENCE,
+    clopper_pearson,
+    normal_quantile,
+    student_quantile,
+)
+from qabench.stats.units import (
+    ROUNDING,
+    Array,
+    Clusters,
+    Function,
+    Statistics,
+    degrees_of_freedom,
+    jackknife_variance,
+    mean,
+    observed_score,
+    scores,
+    scores_without_one,
+    table,
+    units,
+)
+
+Bounds = tuple[float, float] | tuple[None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A score with its uncertainty, all in the score's own unit.
+
+    Attributes:
+        mean: the score of all items: their mean, or the value of the function of
+            ``score_interval``.
+        standard_error: the standard error by the jackknife, 0 for a single item.
+        low: the interval's lower bound, or None if the items are too few or too equal for an
+            interval.
+        high: its upper bound. None like ``low``.
+        confidence: its level.
+        undefined: the share of items without which the score would be undefined. The standard error
+            leaves them out, so it is too small if this is not 0.
+    """
+
+    mean: float
+    standard_error: float
+    low: float | None
+    high: float | None
+    confidence: float = CONFIDENCE
+    undefined: float = 0.0
+
+    def bounds(self, form: str = ".4f") -> str:
+        """Return the bounds as text. See ``bounds_text``."""
+        return bounds_text(self.low, self.high, form)
+
+
+def score_interval(
+    statistics: Statistics, function: Function, *, clusters: Clusters = None
+) -> Interval:
+    """Return a function of summed per-item statistics with its interval, such as F1 or BLEU.
+
+    The standard error and the variance that the bounds use come from the jackknife: the scores
+    without one item (or question) at a time. See ``score_bounds``.
+
+    Args:
+        statistics: one row of numbers per item, at least one. For F1 true positives, false
+            positives and false negatives.
+        function: maps the summed statistics, one array per column, to an array of scores, such as
+            ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
+        clusters: each item's question if one question gives several items: whole questions are
+            left out.
+
+    Returns:
+        The score of all items and its interval, which has no bounds if the items do not allow them.
+
+    Raises:
+        InputError: no items, items with different numbers of statistics, or a score that is
+            undefined on the items.
+    """
+    return interval_of_units(units(statistics, clusters), function)
+
+
+def mean_interval(values: Sequence[float], *, clusters: Clusters = None) -> Interval:
+    """Return the mean of per-item scores with its interval over items or ``clusters``.
+
+    With clusters it is still the mean over items: a question with more items has more weight.
+    ``score_interval`` describes the other arguments and the errors.
+
+    Examples:
+        >>> interval = mean_interval([1, 0, 1, 1])
+        >>> interval.mean, interval.bounds()
+        (0.75, '0.1941 to 0.9937')
+    """
+    return interval_of_units(units(table(values), clusters), mean)
+
+
+def interval_of_units(rows: Array, function: Function) -> Interval:
+    """Return the score of independent units with its interval. See ``score_interval``."""
+    observed = observed_score(function, rows)
+    left_out = scores_without_one(function, rows)
+    bounds = score_bounds(rows, function, observed, left_out)
+    return interval_from(observed, bounds, left_out)
+
+
+def interval_from(observed: float, bounds: Bounds, left_out: Array) -> Interval:
+    """Return an interval with the standard error of the jackknife."""
+    low, high = bounds
+    if len(left_out) == 1:
+        return Interval(observed, 0.0, low, high)
+    finite = left_out[np.isfinite(left_out)]
+    error = sqrt(jackknife_variance(finite)) if len(finite) else 0.0
+    return Interval(observed, error, low, high, undefined=1 - len(finite) / len(left_out))
+
+
+def score_bounds(rows: Array, function: Function, observed: float, left_out: Array) -> Bounds:
+    """Return the bounds of a score of independent rows; (None, None) if they do not allow any.
+
+    ``left_out`` are the scores without one row at a time, as ``scores_without_one`` returns them.
+
+    The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the
+    same interval at the effective number of rows (Korn and Graubard): as many 0/1 scores as would
+    have the variance of this score. Scores that are not fractions have Student's t interval. The
+    variance is estimated by the jackknife.
+
+    Two corrections matter for few rows. For fractions, the variance is estimated as if there were
+    one more row, with the largest possible variance. The degrees of freedom of Student's t follow
+    from the kurtosis, so there are few if most of the variance comes from a few rows.
+    """
+    # The score of each row alone. A question without claims, for example, has none.
+    own = scores(function, rows)
+    own = own[np.isfinite(own)]
+    # Some scores are undefined for every single row, such as balanced accuracy. Then the scores
+    # without one row show whether the score is a fraction.
+    values = own if len(own) else left_out[np.isfinite(left_out)]
+    fractions = len(values) > 0 and bool(((values >= 0) & (values <= 1)).all())
+    if (
+        len(own)
+        and fractions
+        and np.isin(own, (0, 1)).all()
+        and isclose(own.mean(), observed, abs_tol=ROUNDING)
+    ):
+        share = float(round(own.sum()) / len(own))
+        # At 0 and 1, other scores than means may change more with one row than a mean does: F1
+        # counts a true positive twice, and a row may have many claims. So half of the rows count.
+        size = len(own) if function is mean or 0 < share < 1 else len(own) / 2
+        return clopper_pearson(share * size, size)
+    squares = (left_out - left_out.mean()) ** 2
+    variance = jackknife_variance(left_out)
+    if fractions and observed in (0, 1) and np.isfinite(left_out).all() and variance == 0:
+        # All rows are right (or wrong), but none has a score of its own: half of them count, as
+        # above.
+        return clopper_pearson(observed * len(rows) / 2, len(rows) / 2)
+    # The rows are equal, or the variance is NaN because the score is undefined without one of them.
+    if not variance > (ROUNDING * observed) ** 2:
+        return None, None
+    t = student_quantile(degrees_of_freedom(squares))
+    if not fractions:
+        margin = t * sqrt(variance)
+        return observed - margin, observed + margin
+    if not 0 < observed < 1:
+        return None, None
+    # The variance as a share of the variance of 0/1 scores, without and with the added row.
+    count = len(values)
+    share = variance * count / (observed * (1 - observed))
+    share = max(share, (share * (count - 1) + 1) / count)
+    z = normal_quantile()
+    size = count / share * (z / t) ** 2
+    equal_weights = share * (count - 1) <= count * (1 + ROUNDING)
+    if function is mean and equal_weights:
+        # No mean of fractions varies more than the mean of as many 0/1 scores.
+        size = max(size, count)
+    return clopper_pearson(observed * size, size)

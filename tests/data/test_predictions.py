@@ -1,0 +1,76 @@
+"""The options that name the columns of predictions."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import qabench
+from qabench.cli import app
+from qabench.data.predictions import columns_named, read_predictions
+from qabench.errors import InputError
+
+ROWS = [{"Frage": "r1", "Antwort": "the Seine", "id": "other"}, {"Frage": "r2", "Antwort": "the Nile", "id": "other"}]
+
+
+def written(folder: Path) -> list[Path]:
+    """The rows as JSONL, a JSON list, one line of JSONL, and CSV with semicolons."""
+    lines = [json.dumps(row) for row in ROWS]
+    (folder / "rows.jsonl").write_text("\n".join(lines))
+    (folder / "rows.json").write_text(json.dumps(ROWS))
+    (folder / "one.jsonl").write_text(lines[0])
+    with (folder / "rows.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(ROWS[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(ROWS)
+    return sorted(folder.iterdir())
+
+
+def test_columns_are_named(tmp_path: Path) -> None:
+    for path in written(tmp_path):
+        with columns_named("Frage", "Antwort"):
+            predictions = read_predictions(path, ("answer",))
+        pairs = [(row.id, row.fields["answer"]) for row in predictions.rows]
+        assert pairs == [("r1", "the Seine"), ("r2", "the Nile")][: len(pairs)] and not predictions.bad_lines, path
+        with columns_named("frage", None), pytest.raises(InputError, match=r"column 'frage' \(keys: 'Frage'"):
+            read_predictions(path, ("answer",))
+    (row,) = read_predictions([{"id": "r1", "answer": "x", "Frage": "r2"}], ("answer",)).rows
+    assert row.id == "r1"  # the names are of the block only
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"r1": "the Seine", "r2": "x", "r1": "the Nile"}', "has the id 'r1' twice; keep one of its answers"),
+        (b"PK\x03\x04\x14\x00", "is a ZIP file, such as a workbook of a spreadsheet; save the table as CSV"),
+    ],
+)
+def test_files_that_are_not_read(content: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=says):
+        read_predictions(path, ("answer",))
+
+
+@pytest.mark.parametrize("predictions", [5, b"x", object()])
+def test_the_right_form_is_named_for_anything_else(predictions: Any) -> None:
+    with pytest.raises(InputError, match=r"pass a file, a list of {.*, or a dict of id to answer"):
+        qabench.evaluate_predictions("fanoutqa", "sample", predictions)
+
+
+@pytest.mark.parametrize("command", ["score", "compare"])
+def test_the_options_of_commands(command: str, tmp_path: Path) -> None:
+    ids = qabench.load_dataset("fanoutqa", "sample", split="validation")["id"]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps({"no": id, "reply": f"In {number}"}) + "\n" for number, id in enumerate(ids)))
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(json.dumps({"no": id, "reply": "1998"}) + "\n" for id in ids))
+    files = [str(path), *([str(other)] if command == "compare" else [])]
+    arguments = [command, "fanoutqa", *files, "--config", "sample", "--lemmatizer", "simplemma", "--json"]
+    result = CliRunner().invoke(app, [*arguments, "--id-column", "no", "--answer-column", "reply"])
+    assert result.exit_code == 0, result.output
+    assert "unreadable" not in result.stdout and "without a prediction" not in result.stdout
+    assert isinstance(CliRunner().invoke(app, arguments).exception, InputError)
