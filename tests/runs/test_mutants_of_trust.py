@@ -350,6 +350,13 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: read(logs.edited(change_question)),
         "what was asked: 1 of 2 questions",
     ),
+    "asked._groups_of_model": (
+        asked,
+        "_groups_of_model",
+        lambda *_: [],
+        lambda logs: read(logs.edited(change_question)),
+        "what was asked: 1 of 2 questions",
+    ),
     "asked.with_edited_answers": (
         facts,
         "with_edited_answers",
