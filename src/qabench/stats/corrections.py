@@ -37,17 +37,25 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     if correction not in CORRECTIONS:
         raise unknown_name("unknown correction", correction, CORRECTIONS)
     p = numbers_of("p-values", p_values, 1)
+    # NaN is neither below 0 nor above 1, so the test is whether a value is not inside.
     outside = p[~((p >= 0) & (p <= 1))]
     if len(outside):
         raise InputError(f"a p-value is {outside[0]}; allowed: numbers from 0 to 1")
-    order = np.argsort(p, kind="stable")
-    ranks = np.arange(1, len(p) + 1)
-    if correction == "holm":
-        sorted_p = np.maximum.accumulate(p[order] * (len(p) + 1 - ranks))
-    elif correction == "bh":
-        sorted_p = np.minimum.accumulate((p[order] * len(p) / ranks)[::-1])[::-1]
-    else:
+    if correction == "none":
         return [float(value) for value in p]
+    tests = len(p)
+    order = np.argsort(p, kind="stable")
+    ascending = p[order]
+    ranks = np.arange(1, tests + 1)
+    if correction == "holm":
+        # Each p-value is multiplied by the number of hypotheses that are not rejected before it.
+        # The running maximum keeps a larger p-value from getting a smaller corrected one.
+        corrected = np.maximum.accumulate(ascending * (tests + 1 - ranks))
+    else:
+        # The procedure starts at the largest p-value, and all smaller ones are rejected with it: no
+        # p-value may get a larger corrected one than those above it.
+        descending = (ascending * tests / ranks)[::-1]
+        corrected = np.minimum.accumulate(descending)[::-1]
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(sorted_p, 1)
+    adjusted[order] = np.minimum(corrected, 1)
     return [float(value) for value in adjusted]

@@ -13,7 +13,9 @@ from qabench.stats.units import (
     ROUNDING,
     Array,
     Function,
+    defined,
     degrees_of_freedom,
+    in_unit_interval,
     jackknife_variance,
     mean,
     scores,
@@ -21,8 +23,8 @@ from qabench.stats.units import (
 
 # The level of tests, as a literal: 1 - 0.95 is a little more than 0.05.
 SIGNIFICANCE = 0.05
-# With fewer units on which two systems differ, a randomization test is never significant: 2 / 2 **
-# 5 is more than 0.05.
+# With fewer units on which two systems differ, a randomization test is never significant. Of the
+# 2 ** 5 swaps of five units, at least two are as extreme as the data, and 2 / 32 is more than 0.05.
 FEWEST_DIFFERING = 6
 
 
@@ -34,13 +36,20 @@ def agreeing_bounds(
     Bounds that come from another method than the test disagree with it only close to the level:
     then the bound next to 0 is moved to 0. Infinite bounds of a score without limits are None.
     """
-    low, high = max(bounds[0], -limit), min(bounds[1], limit)
+    low = max(bounds[0], -limit)
+    high = min(bounds[1], limit)
     if p_value >= SIGNIFICANCE:
         low, high = min(low, 0.0), max(high, 0.0)
     elif low <= 0 <= high:
+        # Not 0 itself, because 0 would be inside, but a number with the sign of the difference.
         nearest = ROUNDING * difference
-        low, high = (nearest, high) if difference > 0 else (low, nearest)
-    return (low, high) if isfinite(low) and isfinite(high) else (None, None)
+        if difference > 0:
+            low = nearest
+        else:
+            high = nearest
+    if isfinite(low) and isfinite(high):
+        return low, high
+    return None, None
 
 
 def mean_bounds(
@@ -55,45 +64,88 @@ def mean_bounds(
     resamples: int,
     seed: int,
 ) -> tuple[float, float]:
-    """Return the bounds of a difference of means."""
-    difference = float(
-        first[:, 0].sum() / first[:, 1].sum() - second[:, 0].sum() / second[:, 1].sum()
-    )
+    """Return the bounds of a difference of means.
+
+    0/1 scores have the interval of Bonett and Price. Other scores have the widest of the intervals
+    that apply: those of the inverted test and of Student's t, and for fractions that differ on few
+    units one more.
+
+    Args:
+        first: sum and count of each unit, of the first system.
+        second: the same of the second system.
+        first_items: the scores of the first system's items, of which a unit has one or more.
+        second_items: the same of the second system.
+        moved: sums of differences and counts over swapped units, see ``inverted_test``.
+        exact: whether these are all swaps of the units that differ.
+        left_out: the differences without one unit at a time.
+        is_fraction: whether both scores are fractions.
+        resamples: the number of random swaps.
+        seed: the seed of random swaps.
+
+    Returns:
+        The bounds, which are infinite if units are too few and the scores have no limits.
+    """
+    first_mean = first[:, 0].sum() / first[:, 1].sum()
+    second_mean = second[:, 0].sum() / second[:, 1].sum()
+    difference = float(first_mean - second_mean)
     if np.isin(first_items, (0, 1)).all() and np.isin(second_items, (0, 1)).all():
-        change = first_items - second_items
-        shares = float((change == 1).mean()), float((change == -1).mean())
-        size = float(len(change))
-        if len(first) < size:
-            # As many independent items as would have the variance of these clusters.
-            variance = jackknife_variance(left_out) if len(left_out) > 1 else 0
-            if variance:
-                size = min(size, (sum(shares) - difference**2) / variance)
-            else:
-                size = float(len(first))
-        return bonett_price(*shares, size)
+        item_changes = first_items - second_items
+        return _binary_bounds(item_changes, difference, left_out, len(first))
     low, high = inverted_test(first, second, moved, exact, resamples, seed)
     if not isfinite(low) and is_fraction:
         return -1, 1
     # The test assumes symmetric differences. For few skewed ones, Student's t is a little wider.
-    margins = [student_bounds(difference, left_out, len(left_out) - 1)]
+    intervals = [student_bounds(difference, left_out, len(left_out) - 1)]
     if isfinite(low):
         # Five units allow no finite bounds.
-        margins.append((low, high))
-    change = unit_scores(first) - unit_scores(second)
-    differing = np.count_nonzero(change)
-    if is_fraction and 0 < differing < min(FEWEST_DIFFERING, len(change) / 2):
-        # So few differences say little about those that the sample does not have: they are read as
-        # 0/1 scores, in units of the largest one.
-        largest = float(np.abs(change).max())
-        gains = float(change.clip(0).mean()), float((-change).clip(0).mean())
-        low, high = bonett_price(gains[0] / largest, gains[1] / largest, len(change))
-        margins.append((largest * low, largest * high))
-    lows, highs = zip(*margins, strict=True)
+        intervals.append((low, high))
+    changes = unit_scores(first) - unit_scores(second)
+    differing = np.count_nonzero(changes)
+    if is_fraction and 0 < differing < min(FEWEST_DIFFERING, len(changes) / 2):
+        intervals.append(_few_changes_bounds(changes))
+    lows, highs = zip(*intervals, strict=True)
     return min(lows), max(highs)
 
 
+def _binary_bounds(
+    item_changes: Array, difference: float, left_out: Array, unit_count: int
+) -> tuple[float, float]:
+    """Return the bounds of a difference of 0/1 scores, of which a unit may have several.
+
+    Args:
+        item_changes: 1, 0 or -1 for each item.
+        difference: the difference of the means.
+        left_out: the differences without one unit at a time.
+        unit_count: the number of units.
+    """
+    first_only = float((item_changes == 1).mean())
+    second_only = float((item_changes == -1).mean())
+    size = float(len(item_changes))
+    if unit_count < size:
+        # As many independent items as would have the variance of these clusters.
+        variance = jackknife_variance(left_out) if len(left_out) > 1 else 0
+        if variance:
+            size = min(size, (first_only + second_only - difference**2) / variance)
+        else:
+            size = float(unit_count)
+    return bonett_price(first_only, second_only, size)
+
+
+def _few_changes_bounds(changes: Array) -> tuple[float, float]:
+    """Return the bounds of a mean of fractions' changes, few of which are not 0.
+
+    So few say little about those that the sample does not have: they are read as 0/1 scores, in
+    units of the largest one.
+    """
+    largest = float(np.abs(changes).max())
+    gain = float(changes.clip(0).mean())
+    loss = float((-changes).clip(0).mean())
+    low, high = bonett_price(gain / largest, loss / largest, len(changes))
+    return largest * low, largest * high
+
+
 def bonett_price(first_only: float, second_only: float, n: float) -> tuple[float, float]:
-    """Return the interval of a difference of paired 0/1 scores.
+    """Return the interval of a difference of paired 0/1 scores (Bonett and Price 2012).
 
     It adds one disagreement in both directions, which keeps its coverage close to 95% for few
     questions.
@@ -101,9 +153,10 @@ def bonett_price(first_only: float, second_only: float, n: float) -> tuple[float
     Args:
         first_only: the share of the items that only the first system has right.
         second_only: the share that only the second one has right.
-        n: the number of items.
+        n: the number of items, which need not be whole.
     """
-    first, second = (first_only * n + 1) / (n + 2), (second_only * n + 1) / (n + 2)
+    first = (first_only * n + 1) / (n + 2)
+    second = (second_only * n + 1) / (n + 2)
     difference = first - second
     margin = normal_quantile() * sqrt((first + second - difference**2) / (n + 2))
     return difference - margin, difference + margin
@@ -122,15 +175,25 @@ def student_bounds(
     squares = (left_out - left_out.mean()) ** 2
     margin = 0.0
     if squares.any():
-        freedom = freedom or degrees_of_freedom(squares)
+        # Squares that are all 0 have neither a variance nor degrees of freedom.
+        if freedom is None:
+            freedom = degrees_of_freedom(squares)
         margin = student_quantile(freedom) * sqrt(jackknife_variance(left_out))
     return difference - margin, difference + margin
 
 
 def bootstrap_bounds(difference: float, distances: Array, tolerance: float) -> tuple[float, float]:
-    """Return the values around a difference that the bootstrap test does not exclude."""
+    """Return the values around a difference that the bootstrap test does not exclude.
+
+    Args:
+        difference: the observed difference.
+        distances: the absolute differences of the resamples from it.
+        tolerance: the largest rounding error of a distance.
+    """
     needed = _fewest_extreme(len(distances), exact=False)
-    margin = float(np.partition(distances, len(distances) - needed)[-needed]) if needed else inf
+    margin = inf
+    if needed:
+        margin = _order_statistic(distances, len(distances) - needed)
     if margin >= abs(difference) - tolerance:
         # The two are equal except for rounding, so zero is inside.
         margin = max(margin, abs(difference))
@@ -156,30 +219,41 @@ def inverted_test(
     """
     change, weights = first[:, 0] - second[:, 0], first[:, 1]
     differs = change != 0
+    # Random flips are of all units already. ``_swaps`` lists all flips for the units that differ.
     if exact and not differs.all():
         # Flips of units without a difference change nothing for a shift of 0, but for others.
         if 2 ** len(change) <= resamples:
             moved = subset_sums(np.column_stack([change, weights]))
         else:
-            moved = np.tile(moved, (max(1, resamples // len(moved)), 1))
+            # Too many flips to list all. Each one of the units that differ is repeated, with random
+            # flips of the others.
+            repeats = max(1, resamples // len(moved))
+            moved = np.tile(moved, (repeats, 1))
             moved[:, 1] += _halved_weights(weights[~differs], len(moved), seed)
     sums, counts = moved[:, 0], moved[:, 1]
     other_counts = weights.sum() - counts
     with np.errstate(divide="ignore", invalid="ignore"):
-        means = sums / counts, (change.sum() - sums) / other_counts
-    is_all = (counts == 0) | (other_counts == 0)
-    lows = np.where(is_all, -inf, np.minimum(*means))
-    highs = np.where(is_all, inf, np.maximum(*means))
+        means = sums / counts
+        other_means = (change.sum() - sums) / other_counts
+    # A flip of no unit, or of all, is as extreme as the data for any shift.
+    is_none_or_all = (counts == 0) | (other_counts == 0)
+    lows = np.where(is_none_or_all, -inf, np.minimum(means, other_means))
+    highs = np.where(is_none_or_all, inf, np.maximum(means, other_means))
     needed = _fewest_extreme(len(moved), exact)
     if not needed:
         return -inf, inf
-    low = float(np.partition(lows, needed - 1)[needed - 1])
-    return low, float(np.partition(highs, len(highs) - needed)[-needed])
+    return _order_statistic(lows, needed - 1), _order_statistic(highs, len(highs) - needed)
+
+
+def _order_statistic(values: Array, place: int) -> float:
+    """Return the value that would be at a place, from 0, if the values were sorted."""
+    return float(np.partition(values, place)[place])
 
 
 def _halved_weights(weights: Array, draws: int, seed: int) -> Array:
     """Return sums of the weights of random subsets."""
     if (weights == weights[0]).all():
+        # The number of units in a random subset is binomial, so no subset needs to be drawn.
         numbers = np.random.default_rng(seed).binomial(len(weights), 0.5, draws)
         return np.asarray(numbers * float(weights[0]), dtype=np.float64)
     return np.asarray(halved_sums(weights[:, None], draws, seed)[:, 0], dtype=np.float64)
@@ -187,8 +261,10 @@ def _halved_weights(weights: Array, draws: int, seed: int) -> Array:
 
 def _fewest_extreme(draws: int, exact: bool) -> int:
     """Return the smallest number of extreme draws whose p-value is not significant."""
-    # If the draws are random, the observed sample counts as one of them: no p-value is 0.
+    # If the draws are random, the observed sample counts as one of them: no p-value is 0 (Phipson
+    # and Smyth 2010). All flips have it among them.
     observed = 0 if exact else 1
+    # Rounded down, the p-value of this number may still be below the level.
     needed = max(0, int(SIGNIFICANCE * (draws + observed)) - observed)
     while (needed + observed) / (draws + observed) < SIGNIFICANCE:
         needed += 1
@@ -208,10 +284,11 @@ def are_means(first: Array, second: Array, function: Function) -> bool:
 
 def are_fractions(function: Function, rows: Array, observed: float, left_out: Array) -> bool:
     """Return whether a score, and the scores of single rows, are between 0 and 1."""
-    own = scores(function, rows)
-    own = own[np.isfinite(own)]
-    values = np.append(own if len(own) else left_out[np.isfinite(left_out)], observed)
-    return bool(((values >= 0) & (values <= 1)).all())
+    values = defined(scores(function, rows))
+    if not len(values):
+        # Some scores are undefined for every single row, such as balanced accuracy.
+        values = defined(left_out)
+    return in_unit_interval(np.append(values, observed))
 
 
 def varies(left_out: Array, observed: float) -> bool:

@@ -25,7 +25,9 @@ from qabench.stats.units import (
     Clusters,
     Function,
     Statistics,
+    defined,
     degrees_of_freedom,
+    in_unit_interval,
     jackknife_variance,
     mean,
     observed_score,
@@ -119,8 +121,10 @@ def interval_from(observed: float, bounds: Bounds, left_out: Array) -> Interval:
     low, high = bounds
     if len(left_out) == 1:
         return Interval(observed, 0.0, low, high)
-    finite = left_out[np.isfinite(left_out)]
-    error = sqrt(jackknife_variance(finite)) if len(finite) else 0.0
+    finite = defined(left_out)
+    error = 0.0
+    if len(finite):
+        error = sqrt(jackknife_variance(finite))
     return Interval(observed, error, low, high, undefined=1 - len(finite) / len(left_out))
 
 
@@ -139,46 +143,77 @@ def score_bounds(rows: Array, function: Function, observed: float, left_out: Arr
     from the kurtosis, so there are few if most of the variance comes from a few rows.
     """
     # The score of each row alone. A question without claims, for example, has none.
-    own = scores(function, rows)
-    own = own[np.isfinite(own)]
+    row_scores = defined(scores(function, rows))
     # Some scores are undefined for every single row, such as balanced accuracy. Then the scores
     # without one row show whether the score is a fraction.
-    values = own if len(own) else left_out[np.isfinite(left_out)]
-    fractions = len(values) > 0 and bool(((values >= 0) & (values <= 1)).all())
-    if (
-        len(own)
-        and fractions
-        and np.isin(own, (0, 1)).all()
-        and isclose(own.mean(), observed, abs_tol=ROUNDING)
-    ):
-        share = float(round(own.sum()) / len(own))
-        # At 0 and 1, other scores than means may change more with one row than a mean does: F1
-        # counts a true positive twice, and a row may have many claims. So half of the rows count.
-        size = len(own) if function is mean or 0 < share < 1 else len(own) / 2
-        return clopper_pearson(share * size, size)
-    squares = (left_out - left_out.mean()) ** 2
+    values = row_scores if len(row_scores) else defined(left_out)
+    is_fraction = len(values) > 0 and in_unit_interval(values)
+    if is_fraction and _is_mean_of_zeros_and_ones(row_scores, observed):
+        return _binary_bounds(row_scores, function)
     variance = jackknife_variance(left_out)
-    if fractions and observed in (0, 1) and np.isfinite(left_out).all() and variance == 0:
-        # All rows are right (or wrong), but none has a score of its own: half of them count, as
-        # above.
-        return clopper_pearson(observed * len(rows) / 2, len(rows) / 2)
+    if is_fraction and observed in (0, 1) and np.isfinite(left_out).all() and variance == 0:
+        # All rows are right (or wrong), but none has a score of its own: half of them count, as in
+        # ``_binary_bounds``.
+        half = len(rows) / 2
+        return clopper_pearson(observed * half, half)
     # The rows are equal, or the variance is NaN because the score is undefined without one of them.
     if not variance > (ROUNDING * observed) ** 2:
         return None, None
+    squares = (left_out - left_out.mean()) ** 2
     t = student_quantile(degrees_of_freedom(squares))
-    if not fractions:
+    if not is_fraction:
         margin = t * sqrt(variance)
         return observed - margin, observed + margin
     if not 0 < observed < 1:
         return None, None
+    size = _effective_size(observed, variance, len(values), t, function)
+    return clopper_pearson(observed * size, size)
+
+
+def _is_mean_of_zeros_and_ones(row_scores: Array, observed: float) -> bool:
+    """Return whether a score is the mean of its rows' scores, each 0 or 1.
+
+    The F1 of rows that have an F1 of 0 or 1 each is their mean at 0 and 1 only.
+    """
+    if not len(row_scores) or not np.isin(row_scores, (0, 1)).all():
+        return False
+    return isclose(row_scores.mean(), observed, abs_tol=ROUNDING)
+
+
+def _binary_bounds(row_scores: Array, function: Function) -> Bounds:
+    """Return the exact interval of a score that is the mean of 0/1 scores."""
+    count = len(row_scores)
+    # A share of whole numbers, without the rounding errors of sums.
+    share = float(round(row_scores.sum()) / count)
+    size = float(count)
+    if function is not mean and share in (0, 1):
+        # At 0 and 1, other scores than means may change more with one row than a mean does: F1
+        # counts a true positive twice, and a row may have many claims. So half of the rows count.
+        size = count / 2
+    return clopper_pearson(share * size, size)
+
+
+def _effective_size(
+    observed: float, variance: float, count: int, t: float, function: Function
+) -> float:
+    """Return the number of 0/1 scores whose mean would have a variance (Korn and Graubard 1998).
+
+    Args:
+        observed: the score, between 0 and 1.
+        variance: its variance by the jackknife, above 0.
+        count: the number of rows with a score.
+        t: the quantile of Student's t, at the degrees of freedom of the variance.
+        function: the score's function.
+    """
     # The variance as a share of the variance of 0/1 scores, without and with the added row.
-    count = len(values)
     share = variance * count / (observed * (1 - observed))
-    share = max(share, (share * (count - 1) + 1) / count)
+    with_added_row = (share * (count - 1) + 1) / count
+    share = max(share, with_added_row)
     z = normal_quantile()
     size = count / share * (z / t) ** 2
+    # Fractions of equal weight have a share of at most count / (count - 1).
     equal_weights = share * (count - 1) <= count * (1 + ROUNDING)
     if function is mean and equal_weights:
         # No mean of fractions varies more than the mean of as many 0/1 scores.
-        size = max(size, count)
-    return clopper_pearson(observed * size, size)
+        return max(size, count)
+    return size

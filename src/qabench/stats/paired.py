@@ -29,6 +29,7 @@ from qabench.stats.units import (
     Clusters,
     Function,
     Values,
+    defined,
     mean,
     observed_score,
     scores,
@@ -100,20 +101,24 @@ def paired_test(
         raise unknown_name("unknown test", test, TESTS)
     statistics = []
     for values in (first, second):
-        statistics.append(units(values if function else table(values), None))
-    if statistics[0].shape != statistics[1].shape:
-        counts, numbers = zip(*(rows.shape for rows in statistics), strict=True)
-        if counts[0] == counts[1]:
+        rows = values if function else table(values)
+        statistics.append(units(rows, None))
+    first_rows, second_rows = statistics
+    if first_rows.shape != second_rows.shape:
+        first_count, first_columns = first_rows.shape
+        second_count, second_columns = second_rows.shape
+        if first_count == second_count:
             raise InputError(
-                f"paired items have {numbers[0]} and {numbers[1]} statistics; allowed: the same number"
+                f"paired items have {first_columns} and {second_columns} statistics; allowed: the same number"
             )
-        raise InputError(f"paired scores must be aligned: {counts[0]} and {counts[1]} values")
-    rows = [units(values, clusters) for values in statistics]
-    items: dict[Any, Array] = {}
+        raise InputError(f"paired scores must be aligned: {first_count} and {second_count} values")
+    systems = {"first": units(first_rows, clusters), "second": units(second_rows, clusters)}
+    items = {}
     if function is None:
-        items = {place: values[:, 0] for place, values in enumerate(statistics)}
+        # A cluster's mean need not be 0 or 1 if its items are, and 0/1 scores have other bounds.
+        items = {"first": first_rows[:, 0], "second": second_rows[:, 0]}
     (difference,) = paired_tests(
-        dict(enumerate(rows)), [(0, 1)], function or mean, test, resamples, seed, items=items
+        systems, [("first", "second")], function or mean, test, resamples, seed, items=items
     )
     return difference
 
@@ -147,17 +152,16 @@ def paired_tests(
     """
     _check_whole("resamples", resamples, 1)
     _check_whole("seed", seed, 0)
-    observed = {name: observed_score(function, rows) for name, rows in systems.items()}
-    left_out = {name: scores_without_one(function, rows) for name, rows in systems.items()}
-    fractions = {}
+    observed: dict[Any, float] = {}
+    left_out: dict[Any, Array] = {}
+    is_fraction: dict[Any, bool] = {}
     for name, rows in systems.items():
-        fractions[name] = are_fractions(function, rows, observed[name], left_out[name])
+        observed[name] = observed_score(function, rows)
+        left_out[name] = scores_without_one(function, rows)
+        is_fraction[name] = are_fractions(function, rows, observed[name], left_out[name])
     is_bootstrap = test == "bootstrap"
     if is_bootstrap:
-        # One draw for all systems keeps the pairing of their items.
-        tables = list(systems.values())
-        sums = np.split(drawn_sums(np.hstack(tables), resamples, seed), len(tables), axis=1)
-        drawn = {name: scores(function, own) for name, own in zip(systems, sums, strict=True)}
+        drawn = _drawn_scores(systems, function, resamples, seed)
     else:
         swaps = _swaps(systems, pairs, function, resamples, seed)
     differences = []
@@ -166,43 +170,75 @@ def paired_tests(
         if is_bootstrap:
             # Under the null hypothesis the differences are centered on zero: shift the resampled
             # ones there.
-            null, exact = drawn[first] - drawn[second] - difference, False
+            null = drawn[first] - drawn[second] - difference
+            exact = False
         else:
             moved, exact = next(swaps)
             null = _swapped_differences(systems[first], systems[second], function, moved)
-        distances = np.abs(null[np.isfinite(null)])
+        distances = np.abs(defined(null))
         # Differences that are equal in exact arithmetic may differ in their last digits.
         tolerance = ROUNDING * max(abs(difference), float(distances.max(initial=0)))
-        extreme = int(np.count_nonzero(distances >= abs(difference) - tolerance))
-        p_value = extreme / len(distances) if exact else (extreme + 1) / (len(distances) + 1)
+        p_value = _p_value(distances, difference, tolerance, exact)
         without_one = left_out[first] - left_out[second]
-        limit = 1.0 if fractions[first] and fractions[second] else inf
-        if is_bootstrap:
+        are_both_fractions = is_fraction[first] and is_fraction[second]
+        if are_both_fractions and not varies(without_one, difference):
+            # If no unit changes the difference, its variance is 0, but the true one need not be.
+            gain, loss = max(difference, 0), max(-difference, 0)
+            bounds = bonett_price(gain, loss, len(without_one))
+        elif is_bootstrap:
             bounds = bootstrap_bounds(difference, distances, tolerance)
         elif are_means(systems[first], systems[second], function):
-            own_items = items or {name: unit_scores(systems[name]) for name in (first, second)}
+            item_scores = items or {name: unit_scores(systems[name]) for name in (first, second)}
             bounds = mean_bounds(
                 systems[first],
                 systems[second],
-                own_items[first],
-                own_items[second],
+                item_scores[first],
+                item_scores[second],
                 moved,
                 exact,
                 without_one,
-                limit == 1,
+                are_both_fractions,
                 resamples,
                 seed,
             )
         else:
             bounds = student_bounds(difference, without_one)
-        # If no unit changes the difference, its variance is 0, but the true one need not be.
-        if limit == 1 and not varies(without_one, difference):
-            bounds = bonett_price(max(difference, 0), max(-difference, 0), len(without_one))
-        interval = interval_from(
-            difference, agreeing_bounds(bounds, difference, p_value, limit), without_one
-        )
-        differences.append(Difference(interval, p_value))
+        # Fractions differ by at most 1.
+        limit = 1.0 if are_both_fractions else inf
+        agreeing = agreeing_bounds(bounds, difference, p_value, limit)
+        differences.append(Difference(interval_from(difference, agreeing, without_one), p_value))
     return differences
+
+
+def _drawn_scores(
+    systems: Mapping[Any, Array], function: Function, resamples: int, seed: int
+) -> dict[Any, Array]:
+    """Return each system's scores of the resamples.
+
+    One draw for all systems keeps the pairing of their items.
+    """
+    tables = list(systems.values())
+    sums = drawn_sums(np.hstack(tables), resamples, seed)
+    drawn = {}
+    for name, own_sums in zip(systems, np.split(sums, len(tables), axis=1), strict=True):
+        drawn[name] = scores(function, own_sums)
+    return drawn
+
+
+def _p_value(distances: Array, difference: float, tolerance: float, exact: bool) -> float:
+    """Return the share of differences that are at least as far from 0 as the observed one.
+
+    Args:
+        distances: the absolute differences of all swaps, or of random swaps or resamples.
+        difference: the observed difference.
+        tolerance: the largest rounding error of a distance.
+        exact: whether the distances are those of all swaps.
+    """
+    extreme = int(np.count_nonzero(distances >= abs(difference) - tolerance))
+    if exact:
+        return extreme / len(distances)
+    # The observed sample counts as one of the draws, so p is never 0 (Phipson and Smyth 2010).
+    return (extreme + 1) / (len(distances) + 1)
 
 
 def _swaps(
@@ -231,31 +267,37 @@ def _swaps_of_chunk(
     resamples: int,
     seed: int,
 ) -> list[tuple[Array, bool]]:
-    changes, differing = [], []
+    """Return for each pair what ``_swaps`` yields. All random swaps are one matrix product."""
+    # The changes of the units that differ, and of all units for the pairs with random swaps.
+    differing, sampled = [], []
     for first, second in pairs:
-        changed = systems[first] - systems[second]
-        differs = changed.any(axis=1)
+        changes = systems[first] - systems[second]
+        differs = changes.any(axis=1)
         if are_means(systems[first], systems[second], function):
             # The counts of both systems are equal, so their difference would be 0.
-            changed[:, 1] = systems[first][:, 1]
-        changes.append(changed)
-        differing.append(changed[differs])
-    exact = [2 ** len(rows) <= resamples for rows in differing]
-    random = [changed for changed, few in zip(changes, exact, strict=True) if not few]
-    sampled: Iterator[Array] = iter(())
-    if random:
-        sums = halved_sums(np.hstack(random), resamples, seed)
-        sampled = iter(np.split(sums, len(random), axis=1))
+            changes[:, 1] = systems[first][:, 1]
+        differing.append(changes[differs])
+        if not _has_few_swaps(differing[-1], resamples):
+            sampled.append(changes)
+    sampled_sums: Iterator[Array] = iter(())
+    if sampled:
+        sums = halved_sums(np.hstack(sampled), resamples, seed)
+        sampled_sums = iter(np.split(sums, len(sampled), axis=1))
     sums_of_pairs = []
-    for rows, few in zip(differing, exact, strict=True):
-        # All swaps of few rows are fewer than the resamples, and their p-value is exact.
-        sums_of_pair = subset_sums(rows) if few else next(sampled)
-        sums_of_pairs.append((sums_of_pair, few))
+    for rows in differing:
+        exact = _has_few_swaps(rows, resamples)
+        sums_of_pair = subset_sums(rows) if exact else next(sampled_sums)
+        sums_of_pairs.append((sums_of_pair, exact))
     return sums_of_pairs
 
 
+def _has_few_swaps(differing: Array, resamples: int) -> bool:
+    """Return whether all swaps are at most as many as the resamples. Then p is exact."""
+    return bool(2 ** len(differing) <= resamples)
+
+
 def _swapped_differences(first: Array, second: Array, function: Function, moved: Array) -> Array:
-    """Return the differences after swaps."""
+    """Return the differences after swaps. A swap moves a change from one sum to the other."""
     first_total, second_total = first.sum(axis=0), second.sum(axis=0)
     if are_means(first, second, function):
         # The numbers of items do not change, so the values alone are swapped.
@@ -265,6 +307,7 @@ def _swapped_differences(first: Array, second: Array, function: Function, moved:
 
 def _check_whole(name: str, value: Any, least: int) -> None:
     """Raise InputError unless a value is a whole number that is large enough."""
+    # True and False are instances of int.
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < least:
         raise InputError(f"{name} is {value!r:.60}; allowed: a whole number, {least} or more")

@@ -29,7 +29,8 @@ def detectable(
         >>> round(detectable(0.02, 310), 4)
         0.056
     """
-    return _quantiles(power) * standard_error + (1 / n if is_binary else 0.0)
+    step = 1 / n if is_binary else 0.0
+    return _quantiles(power) * standard_error + step
 
 
 def questions_needed(
@@ -49,10 +50,13 @@ def questions_needed(
     """
     if not (isfinite(difference) and difference > 0):
         raise InputError(f"the difference is {difference}; allowed: a number above 0")
-    # The positive root of difference * n - quantiles * deviation * sqrt(n) - step = 0.
+    # ``detectable`` with the standard error deviation / sqrt(n), set equal to the difference and
+    # multiplied by n, is a quadratic equation in sqrt(n). This is its positive root:
+    # difference * n - quantiles * deviation * sqrt(n) - step = 0.
     step = 1.0 if is_binary else 0.0
     slope = _quantiles(power) * deviation
     root = (slope + sqrt(slope**2 + 4 * difference * step)) / (2 * difference)
+    # Rounding errors must not turn a whole number into the next one. One question has no variance.
     return max(2, ceil(root**2 - 1e-9))
 
 
@@ -64,12 +68,15 @@ def paired_deviation(first: float, second: float, correlation: float) -> float:
         second: that of the other system.
         correlation: the correlation of the systems over questions, 0 if they are independent.
     """
-    variances = first * (1 - first), second * (1 - second)
-    covariance = correlation * sqrt(variances[0] * variances[1])
-    return sqrt(max(0.0, sum(variances) - 2 * covariance))
+    first_variance = first * (1 - first)
+    second_variance = second * (1 - second)
+    covariance = correlation * sqrt(first_variance * second_variance)
+    # A correlation of 1 with equal means has the variance 0, which rounding may put below 0.
+    return sqrt(max(0.0, first_variance + second_variance - 2 * covariance))
 
 
 def _quantiles(power: float) -> float:
+    """Return the normal quantiles of the level and the power, added."""
     if not 0 < power < 1:
         raise InputError(f"the power is {power}; allowed: a number between 0 and 1, such as 0.8")
     normal = NormalDist()

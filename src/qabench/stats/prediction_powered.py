@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +29,14 @@ import numpy.typing as npt
 from qabench.errors import InputError
 from qabench.stats.distributions import normal_quantile, student_quantile
 from qabench.stats.intervals import Interval
-from qabench.stats.units import degrees_of_freedom, numbers_of
+from qabench.stats.units import (
+    Array,
+    Clusters,
+    degrees_of_freedom,
+    in_unit_interval,
+    numbers_of,
+)
 
-Array: TypeAlias = npt.NDArray[np.float64]
-Clusters = Sequence[Hashable] | None
 # The number of labeled clusters that a variance needs.
 MIN_LABELED = 2
 # A judge may have made no mistake on few labels, so their variance says too little about it. Further
@@ -41,8 +44,10 @@ MIN_LABELED = 2
 # simulation: with fewer, intervals of good judges of thousands of items cover less than 93%.
 UNSEEN_MISTAKES = 1.5
 MISTAKES_ENOUGH = 5
-# The smallest variance that counts. Below it, numbers differ by rounding only.
-ROUNDING = 1e-18
+# Up to this variance, numbers differ by rounding only.
+NO_VARIANCE = 1e-18
+Codes = npt.NDArray[np.int64]
+"""The number of each item's cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,20 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """A corrected mean, and what each item adds to its error."""
+    """A corrected mean, and what each item adds to its error.
+
+    Attributes:
+        value: the corrected mean.
+        influences: what each item adds to the error of the mean. Its variance is the sum of their
+            squares if items are independent.
+        weight: the weight of the verdicts, from 0 to 1.
+        verdicts: the mean of all verdicts.
+        labels: the mean of the labels.
+        labeled: whether each item has a label.
+        mistaken: whether each item has a label that is the opposite of the verdict.
+        are_fractions: whether all verdicts and labels are between 0 and 1.
+        are_shares: whether all labels are 0 or 1, with equal weights.
+    """
 
     value: float
     influences: Array
@@ -79,11 +97,14 @@ class _Estimate:
     verdicts: float
     labels: float
     labeled: npt.NDArray[np.bool_]
-    # The labeled items on which the judge says the opposite.
     mistaken: npt.NDArray[np.bool_]
     are_fractions: bool
-    # Whether labels are 0 or 1, with equal weights.
     are_shares: bool
+
+    @property
+    def labeled_count(self) -> int:
+        """The number of labeled items."""
+        return int(self.labeled.sum())
 
 
 def corrected_mean(
@@ -119,7 +140,7 @@ def corrected_mean(
     groups = _labeled_groups(codes, estimate.labeled)
     variance = _variance(estimate.influences, codes) + _unseen(estimate, codes)
     value = estimate.value
-    if estimate.are_shares and groups == int(estimate.labeled.sum()):
+    if estimate.are_shares and groups == estimate.labeled_count:
         # As in Wilson's interval of labels without a judge: the variance of a share follows from it,
         # and is not estimated.
         quantile = normal_quantile()
@@ -134,7 +155,7 @@ def corrected_mean(
         Interval(value, sqrt(variance), low, high),
         estimate.verdicts,
         estimate.labels,
-        int(estimate.labeled.sum()),
+        estimate.labeled_count,
         len(estimate.influences),
         estimate.weight,
         size,
@@ -176,45 +197,50 @@ def corrected_difference(
         second_clusters = clusters
     if clusters is None and sizes[0] != sizes[1]:
         raise InputError(f"paired items must be aligned: {sizes[0]} and {sizes[1]} verdicts")
+    # One index for both systems, so that a question has the same code in both.
     index: dict[Hashable, int] = {}
     codes = [
         _codes(clusters, sizes[0], index),
         _codes(second_clusters, sizes[1], index),
     ]
-    number = max(int(numbers.max()) for numbers in codes) + 1
-    sums = []
+    code_count = max(int(numbers.max()) for numbers in codes) + 1
+    influences = []
+    labeled_codes = []
     groups = []
-    labeled = []
-    n_labels = []
+    label_counts = []
     unseen = 0.0
-    for code, estimate in zip(codes, estimates, strict=True):
-        sums.append(np.bincount(code, weights=estimate.influences, minlength=number))
-        groups.append(_labeled_groups(code, estimate.labeled))
-        labeled.append(np.unique(code[estimate.labeled]))
-        n_labels.append(int(estimate.labeled.sum()))
-        unseen += _unseen(estimate, code)
+    for own_codes, estimate in zip(codes, estimates, strict=True):
+        influences.append(np.bincount(own_codes, estimate.influences, minlength=code_count))
+        groups.append(_labeled_groups(own_codes, estimate.labeled))
+        labeled_codes.append(np.unique(own_codes[estimate.labeled]))
+        label_counts.append(estimate.labeled_count)
+        unseen += _unseen(estimate, own_codes)
     value = estimates[0].value - estimates[1].value
+    # A question's errors of both systems cancel out where they are equal.
+    influence = influences[0] - influences[1]
+    fewest = min(groups)
+    variance = float((influence**2).sum())
     # One question more on which the systems differ, in both directions, as in the interval of
     # Bonett and Price: few labels may show no difference although there are some.
-    fewest = min(groups)
-    variance = float(((sums[0] - sums[1]) ** 2).sum())
     variance += max(2 / (fewest + 2) ** 2, unseen)
     freedom = float(fewest - 1)
-    if fewest < min(n_labels):
-        squares: Array = np.square((sums[0] - sums[1])[np.union1d(*labeled)])
-        freedom = min(freedom, degrees_of_freedom(squares)) if squares.any() else freedom
+    if fewest < min(label_counts):
+        squares: Array = np.square(influence[np.union1d(*labeled_codes)])
+        if squares.any():
+            freedom = min(freedom, degrees_of_freedom(squares))
     t = student_quantile(freedom)
     if all(estimate.are_fractions for estimate in estimates):
         # The difference is in [-1, 1]. Wilson's interval is for [0, 1].
         low, high, _ = _fraction_bounds((value + 1) / 2, variance / 4, fewest, t)
         low, high = 2 * low - 1, 2 * high - 1
     else:
-        low, high = value - t * sqrt(variance), value + t * sqrt(variance)
+        margin = t * sqrt(variance)
+        low, high = value - margin, value + margin
     return Corrected(
         Interval(value, sqrt(variance), low, high),
         estimates[0].verdicts - estimates[1].verdicts,
         estimates[0].labels - estimates[1].labels,
-        min(n_labels),
+        min(label_counts),
         max(sizes),
         None,
         None,
@@ -255,7 +281,8 @@ def expected_width(
     if labels < MIN_LABELED:
         raise InputError(f"{labels} labels; an interval needs {MIN_LABELED} or more")
     labels = min(labels, n)
-    # The variance of the labels' mean, less what the verdicts on the other items explain.
+    # The variance of the labels' mean, less what the verdicts on the other items explain. No judge
+    # is worth more labels than there are items.
     explained = correlation**2 * (1 - labels / n)
     size = labels / max(1 - explained, labels / n)
     low, high = wilson_interval(share, size, quantile)
@@ -267,73 +294,103 @@ def _estimate(
     labels: Sequence[float | None],
     weights: Sequence[float] | None,
 ) -> _Estimate:
-    f = numbers_of("verdicts", verdicts, 1)
-    y = numbers_of("labels", [np.nan if label is None else label for label in labels], 1)
-    if len(f) != len(y):
-        raise InputError(f"there are {len(y)} labels for {len(f)} verdicts; allowed: one per item")
-    if not np.isfinite(f).all():
-        place = int(np.flatnonzero(~np.isfinite(f))[0])
-        raise InputError(f"the verdict on item {place} is {f[place]}; allowed: a finite number")
-    labeled = np.isfinite(y)
+    """Return the corrected mean of a system.
+
+    The names f, y and w are those of the formulas in docs/how-it-works/judges.md.
+    """
+    all_f, all_y, labeled = _checked(verdicts, labels)
+    f, y = all_f[labeled], all_y[labeled]
+    items, n = len(all_f), len(y)
+    label_weights = _label_weights(weights, labeled)
+    shares = label_weights / label_weights.sum()
+    label_mean = float(shares @ y)
+    covariance = float(shares @ ((y - label_mean) * (f - shares @ f)))
+    variance = float(all_f.var(ddof=1)) if items > 1 else 0.0
+    # PPI++: the weight with the smallest variance, if verdicts on all items count.
+    w = 0.0
+    if variance > 0:
+        w = min(max(covariance / variance, 0.0), 1.0)
+    residuals = y - w * f
+    residual_mean = float(shares @ residuals)
+    influences = w * (all_f - all_f.mean()) / items
+    # With the root, the squares of equally weighted items sum to their variance (with n - 1)
+    # divided by n.
+    influences[labeled] += shares * (residuals - residual_mean) * sqrt(n / (n - 1))
+    mistaken = labeled.copy()
+    mistaken[labeled] = np.abs(y - f) > 0.5
+    return _Estimate(
+        value=residual_mean + w * float(all_f.mean()),
+        influences=influences,
+        weight=w,
+        verdicts=float(all_f.mean()),
+        labels=label_mean,
+        labeled=labeled,
+        mistaken=mistaken,
+        are_fractions=in_unit_interval(all_f) and in_unit_interval(y),
+        are_shares=bool(np.isin(y, (0, 1)).all()) and len(np.unique(label_weights)) == 1,
+    )
+
+
+def _checked(
+    verdicts: Sequence[float], labels: Sequence[float | None]
+) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    """Return verdicts and labels as arrays, and whether each item has a label.
+
+    Raises:
+        InputError: not one verdict and label per item, or fewer than two labels.
+    """
+    all_f = numbers_of("verdicts", verdicts, 1)
+    all_y = numbers_of("labels", [np.nan if label is None else label for label in labels], 1)
+    if len(all_f) != len(all_y):
+        raise InputError(
+            f"there are {len(all_y)} labels for {len(all_f)} verdicts; allowed: one per item"
+        )
+    is_number = np.isfinite(all_f)
+    if not is_number.all():
+        place = int(np.flatnonzero(~is_number)[0])
+        raise InputError(f"the verdict on item {place} is {all_f[place]}; allowed: a finite number")
+    labeled = np.isfinite(all_y)
     n = int(labeled.sum())
     if n < MIN_LABELED:
         raise InputError(
-            f"{n} of {len(f)} items have a label; a correction needs {MIN_LABELED} or more"
+            f"{n} of {len(all_f)} items have a label; a correction needs {MIN_LABELED} or more"
         )
-    w = np.ones(n)
-    if weights is not None:
-        all_weights = numbers_of("weights", weights, 1)
-        if len(all_weights) != len(f):
-            raise InputError(f"there are {len(all_weights)} weights for {len(f)} items")
-        w = all_weights[labeled]
-        if not (np.isfinite(w).all() and (w > 0).all()):
-            raise InputError(f"a weight is {w.min()}; allowed: numbers above 0")
-    shares = w / w.sum()
-    labels_there, verdicts_there = y[labeled], f[labeled]
-    label_mean = float(shares @ labels_there)
-    covariance = float(
-        shares @ ((labels_there - label_mean) * (verdicts_there - shares @ verdicts_there))
-    )
-    spread = float(f.var(ddof=1)) if len(f) > 1 else 0.0
-    # PPI++: the weight with the smallest variance, if verdicts on all items count.
-    weight = min(max(covariance / spread, 0.0), 1.0) if spread > 0 else 0.0
-    residuals = labels_there - weight * verdicts_there
-    residual_mean = float(shares @ residuals)
-    influences = weight * (f - f.mean()) / len(f)
-    influences[labeled] += shares * (residuals - residual_mean) * sqrt(n / (n - 1))
-    are_fractions = bool(((f >= 0) & (f <= 1)).all())
-    are_fractions &= bool(((labels_there >= 0) & (labels_there <= 1)).all())
-    are_shares = bool(np.isin(labels_there, (0, 1)).all()) and len(np.unique(w)) == 1
-    mistaken = labeled.copy()
-    mistaken[labeled] = np.abs(labels_there - verdicts_there) > 0.5
-    value = residual_mean + weight * float(f.mean())
-    return _Estimate(
-        value,
-        influences,
-        weight,
-        float(f.mean()),
-        label_mean,
-        labeled,
-        mistaken,
-        are_fractions,
-        are_shares,
-    )
+    return all_f, all_y, labeled
 
 
-def _codes(
-    clusters: Clusters, n: int, index: dict[Hashable, int] | None = None
-) -> npt.NDArray[np.int64]:
-    """Return the number of each item's cluster. Without clusters, each item is its own."""
+def _label_weights(weights: Sequence[float] | None, labeled: npt.NDArray[np.bool_]) -> Array:
+    """Return the weights of the labeled items, which are 1 by default."""
+    if weights is None:
+        return np.ones(int(labeled.sum()))
+    all_weights = numbers_of("weights", weights, 1)
+    if len(all_weights) != len(labeled):
+        raise InputError(f"there are {len(all_weights)} weights for {len(labeled)} items")
+    label_weights = all_weights[labeled]
+    if not (np.isfinite(label_weights).all() and (label_weights > 0).all()):
+        raise InputError(f"a weight is {label_weights.min()}; allowed: numbers above 0")
+    return label_weights
+
+
+def _codes(clusters: Clusters, n: int, index: dict[Hashable, int] | None = None) -> Codes:
+    """Return the number of each item's cluster. Without clusters, each item is its own.
+
+    Args:
+        clusters: each item's question.
+        n: the number of items.
+        index: the numbers of the clusters so far. New clusters are added.
+    """
     if clusters is None:
         return np.arange(n)
-    numbers = {} if index is None else index
-    codes = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
+    if index is None:
+        index = {}
+    codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
     if len(codes) != n:
         raise InputError(f"there are {len(codes)} clusters for {n} items; allowed: one per item")
     return np.array(codes, dtype=np.int64)
 
 
-def _labeled_groups(codes: npt.NDArray[np.int64], labeled: npt.NDArray[np.bool_]) -> int:
+def _labeled_groups(codes: Codes, labeled: npt.NDArray[np.bool_]) -> int:
+    """Return the number of clusters with a label. Raises InputError if they are too few."""
     groups = len(np.unique(codes[labeled]))
     if groups < MIN_LABELED:
         raise InputError(
@@ -342,25 +399,31 @@ def _labeled_groups(codes: npt.NDArray[np.int64], labeled: npt.NDArray[np.bool_]
     return groups
 
 
-def _degrees_of_freedom(estimate: _Estimate, codes: npt.NDArray[np.int64], groups: int) -> float:
+def _degrees_of_freedom(estimate: _Estimate, codes: Codes, groups: int) -> float:
     """Return the number of labeled clusters less one, or fewer if few of them make up the variance.
 
     Questions with many items vary more than others, and items of one question tend to be equal.
     The number follows from the variance of the variance (Satterthwaite), as for other scores.
     """
-    if groups == int(estimate.labeled.sum()):
+    if groups == estimate.labeled_count:
         return groups - 1
-    labeled = np.unique(codes[estimate.labeled])
-    squares: Array = np.square(np.bincount(codes, weights=estimate.influences)[labeled])
-    return degrees_of_freedom(squares) if squares.any() else groups - 1
+    labeled_codes = np.unique(codes[estimate.labeled])
+    influences = np.bincount(codes, weights=estimate.influences)
+    squares: Array = np.square(influences[labeled_codes])
+    if not squares.any():
+        return groups - 1
+    return degrees_of_freedom(squares)
 
 
-def _variance(influences: Array, codes: npt.NDArray[np.int64]) -> float:
-    """Return the variance of an estimate by its items' influences, summed over clusters."""
+def _variance(influences: Array, codes: Codes) -> float:
+    """Return the variance of an estimate by its items' influences, summed over clusters.
+
+    Items of one cluster may depend on each other, so their sum is squared (Liang and Zeger 1986).
+    """
     return float((np.bincount(codes, weights=influences) ** 2).sum())
 
 
-def _unseen(estimate: _Estimate, codes: npt.NDArray[np.int64]) -> float:
+def _unseen(estimate: _Estimate, codes: Codes) -> float:
     """Return the variance from mistakes of the judge that few labels do not show.
 
     It is scaled by the weight of the verdicts: without a judge, Wilson's interval already covers
@@ -368,9 +431,11 @@ def _unseen(estimate: _Estimate, codes: npt.NDArray[np.int64]) -> float:
     """
     if not estimate.are_fractions:
         return 0.0
-    n = int(estimate.labeled.sum())
+    n = estimate.labeled_count
     mistakes = len(np.unique(codes[estimate.mistaken]))
     further = UNSEEN_MISTAKES * max(0.0, 1 - mistakes / MISTAKES_ENOUGH)
+    # A mistake changes a residual by the weight, and squared residuals divided by n * (n - 1) are
+    # the variance of their mean. Where all items have labels, nothing is unseen.
     return further * estimate.weight**2 / (n * (n - 1)) * (1 - n / len(codes))
 
 
@@ -378,8 +443,12 @@ def _fraction_bounds(
     value: float, variance: float, groups: int, t: float
 ) -> tuple[float, float, float]:
     """Return Wilson's bounds at the effective number of labels, and this number."""
+    # The estimate may be outside of [0, 1], because verdicts are subtracted from labels.
     share = min(max(value, 0.0), 1.0)
-    size = share * (1 - share) / variance if variance > ROUNDING else inf
+    if variance > NO_VARIANCE:
+        size = share * (1 - share) / variance
+    else:
+        size = inf
     if share in (0, 1) or size == inf:
         # All labels are equal, so their variance says nothing: then their number counts.
         size = float(groups)

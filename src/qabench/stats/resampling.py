@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,13 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     is_ones = (columns == 1).all(axis=0)
     start = 0
     for block in _drawn(len(rows), resamples, seed):
+        end = start + len(block)
         for j in range(columns.shape[1]):
-            sums[start : start + len(block), j] = (
-                len(rows) if is_ones[j] else _product(block, columns[:, j])
-            )
-        start += len(block)
+            if is_ones[j]:
+                sums[start:end, j] = len(rows)
+            else:
+                sums[start:end, j] = _product(block, columns[:, j])
+        start = end
     return sums
 
 
@@ -50,14 +53,18 @@ def _product(counts: Array, values: Array) -> Array:
 
     For a single row, BLAS would start threads, which on a busy machine takes 100 times as long.
     """
-    return np.einsum("ij,j...->i...", counts, values) if len(counts) == 1 else counts @ values
+    if len(counts) == 1:
+        return np.asarray(np.einsum("ij,j...->i...", counts, values))
+    return np.asarray(counts @ values)
 
 
 def subset_sums(rows: Array) -> Array:
     """Sum over all subsets of the rows: an array (2 ** rows, columns)."""
     size = len(rows)
-    bits = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.float64)
-    return np.asarray(bits @ rows)
+    # Bit i of a subset's number says whether row i is in the subset.
+    subsets = np.arange(2**size)[:, None]
+    is_inside = (subsets >> np.arange(size)) & 1
+    return np.asarray(is_inside.astype(np.float64) @ rows)
 
 
 def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
@@ -65,12 +72,13 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
     size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
-    # Whole 32-bit words per resample: the generator discards the rest of a word.
-    words = -(-size // 32)
+    # Whole 32-bit words per resample: the generator discards the rest of a word, so the same seed
+    # would give other subsets for another size of the blocks.
+    words = ceil(size / 32)
     for start, count in _blocks(resamples, size):
         packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
-        bits = np.unpackbits(packed, axis=1, count=size).astype(np.float64)
-        sums[start : start + count] = _product(bits, rows)
+        is_inside = np.unpackbits(packed, axis=1, count=size).astype(np.float64)
+        sums[start : start + count] = _product(is_inside, rows)
     return sums
 
 

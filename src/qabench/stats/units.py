@@ -31,14 +31,16 @@ ROUNDING = 1e-9
 
 def numbers_of(name: str, values: Any, dimensions: int) -> Array:
     """Return values as an array with 1 or 2 dimensions. Raises InputError for anything else."""
-    allowed = "one row of numbers per item, all of one length"
     if dimensions == 1:
         allowed = "one number per item"
+    else:
+        allowed = "one row of numbers per item, all of one length"
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} are {values!r:.60} ({error}); allowed: {allowed}") from None
     if array.ndim > 0 and array.size == 0:
+        # NumPy gives an empty list one dimension, also where rows are expected.
         return array.reshape((0,) * dimensions)
     if array.ndim != dimensions:
         raise InputError(f"{name} have the shape {array.shape}; allowed: {allowed}")
@@ -62,7 +64,8 @@ def units(statistics: Values, clusters: Clusters) -> Array:
     if items.size == 0:
         raise InputError("nothing to score: there are no items, so the score is undefined")
     if not np.isfinite(items).all():
-        row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
+        is_finite = np.isfinite(items).all(axis=1)
+        row = int(np.flatnonzero(~is_finite)[0])
         raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
     if clusters is None:
         return items
@@ -77,7 +80,8 @@ def units(statistics: Values, clusters: Clusters) -> Array:
         raise InputError(
             f"there are {len(codes)} clusters for {len(items)} items; allowed: one per item"
         )
-    return np.column_stack([np.bincount(codes, weights=column) for column in items.T])
+    sums = [np.bincount(codes, weights=column) for column in items.T]
+    return np.column_stack(sums)
 
 
 def scores(function: Function, sums: Array) -> Array:
@@ -90,6 +94,16 @@ def scores(function: Function, sums: Array) -> Array:
             "as from NumPy's operators"
         )
     return values
+
+
+def defined(values: Array) -> Array:
+    """Return the scores that are defined, which are the finite ones."""
+    return values[np.isfinite(values)]
+
+
+def in_unit_interval(values: Array) -> bool:
+    """Return whether all values are between 0 and 1."""
+    return bool(((values >= 0) & (values <= 1)).all())
 
 
 def observed_score(function: Function, rows: Array) -> float:
@@ -108,14 +122,28 @@ def scores_without_one(function: Function, rows: Array) -> Array:
 
 
 def jackknife_variance(left_out: Array) -> float:
-    """Return the variance of a score from its values without one row at a time."""
+    """Return the variance of a score from its values without one row at a time.
+
+    For a mean, it is the variance of the rows (with n - 1) divided by n. Source: Efron and
+    Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
+    """
     squares = (left_out - left_out.mean()) ** 2
     return float(squares.sum()) * (len(left_out) - 1) / len(left_out)
 
 
 def degrees_of_freedom(squares: Array) -> float:
-    """Return the Satterthwaite degrees of freedom of a variance, between 1 and n - 1."""
+    """Return the Satterthwaite degrees of freedom of a variance, between 1 and n - 1.
+
+    They are twice the squared variance, divided by the variance of the variance. If a few rows make
+    up most of it, there are few.
+
+    Args:
+        squares: what each row adds to the variance, the square of a deviation.
+    """
     total = float(squares.sum())
     spread = float((squares**2).sum()) - total**2 / len(squares)
     most = len(squares) - 1
-    return most if 2 * total**2 >= most * spread else max(1.0, 2 * total**2 / spread)
+    # Equal squares have a spread of 0, by which nothing is divided.
+    if 2 * total**2 >= most * spread:
+        return most
+    return max(1.0, 2 * total**2 / spread)
