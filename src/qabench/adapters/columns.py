@@ -85,7 +85,8 @@ def _load(
     written = dataset_table(name).json_columns
 
     def scores(rows: Rows) -> Columns:
-        # The scorer reads these columns as JSON. Plain text, such as "10.50", would be a number.
+        # The scorer reads these columns as JSON. Reject plain text, of which "10.50" would become a
+        # number.
         for column in written:
             if rows and column in rows[0]:
                 read_column([row[column] for row in rows], column)

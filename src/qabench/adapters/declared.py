@@ -1,4 +1,4 @@
-"""What a metric declares, and its result: the benchmark's scores under the metric's keys."""
+"""Declarations of metrics, and the result that follows from them: scores under a metric's keys."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Item, Outcome, Scorer, outcomes_of, records_of
 from qabench.evaluation.signature import deviations, digest, signature
 
-# Columns that this module adds to an item's row: the position of the item's reference, and the id
-# and the text of its question.
+# Columns that are added to an item's row: the position of its reference, and the question's id and
+# text.
 POSITION = "position"
-# An id need not be a string.
+# Values of this column need not be strings.
 ID = "id"
 QUESTION = "question"
 
@@ -28,40 +28,41 @@ class Declarations:
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
         GROUP: the group of its scores.
-        KEYS: the keys of the result, and the scores that they have. The key "rouge1.recall" is the
-            key "recall" of the dict "rouge1". None: the names of the scores of the group.
-        OPTIONAL_KEYS: the keys that are left out if their score is not available. Other keys are
+        KEYS: maps the keys of the result to scores. The key "rouge1.recall" is the key "recall" of
+            the dict "rouge1". None means that the keys are the names of the group's scores.
+        OPTIONAL_KEYS: the keys that are left out if their score is undefined. Other keys are then
             None.
-        OPTIONS: the options of ``compute``, and their names as options of the scorer. None: the
-            options of the benchmark.
-        SCORER_OPTIONS: options of the scorer that ``compute`` does not have.
-        COLUMNS: the options of ``compute`` with a value for each question, and their columns in the
-            dataset.
+        OPTIONS: maps the options of ``compute`` to options of the scorer. None means all options of
+            the benchmark's scorer, under their own names.
+        SCORER_OPTIONS: options of the scorer with fixed values, which ``compute`` does not have.
+        COLUMNS: maps the options of ``compute`` that are lists, with a value for each question, to
+            columns of the dataset.
         BY: the column by which the scores are also grouped, in the key "by_COLUMN".
         REFERENCE: the column of the references in the dataset.
         ROWS: whether the references are whole rows of the dataset.
-        ANSWERS: whether the references are answers, in which nothing can be missing.
-        STRINGS: whether the references are strings, of which "42" is JSON only by chance.
-        PREDICTION: the field of a prediction.
-        MISSING: the fields of a missing prediction.
-        SAMPLES: whether a prediction can be a list of replies, which may all be missing.
-        BOUNDED: whether all its scores are fractions.
+        ANSWERS: whether the references are answers, which must not contain a missing value.
+        STRINGS: whether the references are always strings, so that "42" is a text and not JSON.
+        PREDICTION: the field in which the scorer expects a prediction.
+        MISSING: the fields that the scorer gets for a missing prediction.
+        SAMPLES: whether a prediction can be a list of replies. It is missing if all of them are.
+        BOUNDED: whether all scores are fractions, so that values outside [0, 1] are an error.
         UNOFFICIAL: why its scores are never official.
 
-    The others are functions of the benchmark, of which most metrics need few:
+    The other attributes are functions, of which most metrics need few:
 
         ROW: maps a reference to the row that the scorer reads.
         FIELDS: maps a prediction to the fields that the scorer reads.
-        ITEMS: maps references and predictions to items, if a row has several of them. An item's row
-            has the ``POSITION`` of its reference.
+        ITEMS: maps references and predictions to items, if a reference has several of them. An
+            item's row must have the ``POSITION`` of its reference.
         SCORER: maps groups and options to the scorer, if it is not the benchmark's.
         CHECK: raises InputError for predictions that have the wrong form as a whole.
-        SIGNED: maps references and predictions to the references that the signature has.
+        SIGNED: maps references and predictions to the data whose digest the signature has. None
+            means the references.
         COUNTS: maps outcomes to further keys of the result, which each group of ``BY`` has as well.
         TOTALS: maps scorer, items and outcomes to further keys of the result.
-        QUESTION: maps an item and its outcome to its part of ``PER_QUESTION``, a list with
-            ``ITEMS``.
-        PER_QUESTION: the key for the parts of all questions.
+        QUESTION: maps an item and its outcome to the entry for its question. With ``ITEMS``, an
+            entry is a list, and the lists of a question's items are joined.
+        PER_QUESTION: the key of the result for the list of entries of all questions.
     """
 
     BENCHMARK: ClassVar[str]
@@ -119,10 +120,10 @@ def result_of(
 
     Args:
         declared: what the metric declares.
-        name: the metric.
+        name: the name of the metric.
         predictions: the predictions as they were passed to ``compute``. ``UNANSWERED`` for None.
         references: the references.
-        per_question: whether the result has a part for each question.
+        per_question: whether the result has an entry for each question.
         options: other options of ``compute``.
 
     Raises:
@@ -137,7 +138,8 @@ def result_of(
     items = _items(declared, references, predictions, columns)
     outcomes = outcomes_of(scorer, items, declared.BENCHMARK)
     for item, outcome in zip(items, outcomes, strict=True):
-        # A scorer may call a missing prediction unusable; it is not an error of the user.
+        # A scorer may report a missing prediction as unusable, but that is not an error of the
+        # user.
         if not outcome.usable and item.fields is not declared.MISSING:
             raise InputError(f"predictions[{item.row[POSITION]}]: {outcome.problem}")
 
@@ -163,7 +165,7 @@ def result_of(
         keyed[f"by_{declared.BY}"] = nested_by_group
     if declared.TOTALS:
         keyed |= declared.TOTALS(scorer, items, outcomes)
-    # A function of the metric may know of deviations that no field of the signature shows.
+    # Functions such as ``TOTALS`` may add deviations that no field of the signature shows.
     more_deviations = keyed.pop("deviations", [])
     result = _nested(declared, keyed)
     if per_question:
@@ -175,7 +177,7 @@ def result_of(
     # A metric does not know the config, so a digest of the references stands for the data.
     line = signature(name, references=digest(scored), **fields, asked=len(references))
     differences = deviations(line, benchmark(declared.BENCHMARK).declaration(name))
-    # Some metrics are not of the benchmark's authors, whatever the fields are.
+    # Some metrics were not published by the benchmark's authors, so no field makes them official.
     unofficial = [declared.UNOFFICIAL] if declared.UNOFFICIAL else []
     result["signature"] = line
     result["deviations"] = [*unofficial, *differences, *more_deviations]
@@ -185,7 +187,7 @@ def result_of(
 def _columns(
     declared: Mapping[str, str], options: Mapping[str, Any], predictions: Sequence[Any]
 ) -> dict[str, list[Any]]:
-    """Return the values of the options that have one per question, by column of the dataset."""
+    """Return the options that have a value per question, by column of the dataset."""
     n = len(predictions)
     columns = {}
     for option, column in declared.items():
@@ -218,7 +220,7 @@ def _scorer(
             what = f"{declared.__name__}.GROUP: {scored.title} has no group"
             raise unknown_name(what, group, scored.groups)
     names = declared.scorer_options()
-    # The other options, such as those with a column, are not the scorer's.
+    # Other options, such as those in ``COLUMNS``, are not for the scorer.
     own_options = {}
     for name, value in options.items():
         if name in names:
@@ -233,7 +235,7 @@ def _items(
     predictions: list[Any],
     columns: Mapping[str, Sequence[Any]],
 ) -> list[Item]:
-    """Return what the scorer scores: references as rows, predictions as fields."""
+    """Return the items to score, with references as rows and predictions as fields."""
     if declared.ITEMS:
         return declared.ITEMS(references, predictions)
     items = []
@@ -280,11 +282,11 @@ def _questions(
     outcomes: Sequence[Outcome],
     references: Sequence[Any],
 ) -> list[Any]:
-    """Return the part of each question. By default, these are its scores by key."""
+    """Return the entry of each question. By default, this is a dict of its scores by key."""
     if declared.QUESTION is None:
         keys = declared.KEYS
         if not keys:
-            # All scores that some question has, so that all questions have the same keys.
+            # The names of the scores that any question has, so that all entries have the same keys.
             names: dict[str, str] = {}
             for outcome in outcomes:
                 for name in outcome.scores:

@@ -77,7 +77,7 @@ def evaluate_systems(
     evaluations, left_out = [], []
     for system, samples in systems.items():
         usable: list[Predictions] = []
-        # Rows of samples that have none of these questions.
+        # The rows of samples without a prediction for any of these questions.
         stray_rows: list[Prediction] = []
         for sample in samples:
             if any(row.id in ids for row in sample.rows):
@@ -87,14 +87,14 @@ def evaluate_systems(
         if not usable:
             left_out.append(system or predictions.system)
             continue
-        # They are reported with the unknown ids of the first sample.
+        # The first sample then reports them among its unknown ids.
         usable[0] = replace(usable[0], rows=[*usable[0].rows, *stray_rows])
         scored = []
         for sample in usable:
             scored.append(_evaluate(benchmark, loaded, sample, groups, progress, options))
         evaluations.append(_named(scored, predictions, system, len(systems) > 1))
     if not evaluations:
-        # No prediction belongs to a question, and this raises the error that says so.
+        # No prediction belongs to one of the questions, so this raises an error.
         evaluations = [_evaluate(benchmark, loaded, predictions, groups, progress, options)]
     problems = []
     if left_out:
@@ -135,7 +135,7 @@ def _load(
     predictions: Predictions,
     options: Mapping[str, Any],
 ) -> tuple[Questions, dict[str, Any]]:
-    """Return the questions, and the options that are not of loading them."""
+    """Return the questions, and the options that remain for scoring."""
     scoring = dict(options)
     loading = {}
     for option in benchmark.options:
@@ -170,7 +170,7 @@ def _evaluate(
     arguments = _arguments(benchmark, options)
     if loaded.split is not None:
         arguments["split"] = loaded.split
-    # A dict as an ordered set.
+    # A dict serves as an ordered set.
     columns: dict[str, None] = {}
     for outcome in outcomes:
         columns |= dict.fromkeys(outcome.scores)
@@ -180,7 +180,7 @@ def _evaluate(
             unscored = unscored or outcome.explanation or None
     lacking = scorer.needs.keys() - signatures.keys()
     asked = asked_field(joined.ids)
-    # Scores of some of the questions only are not those of all, so their ids are signed.
+    # Scores over some of the questions must not pass for scores over all, so the ids are signed.
     signed = {group: with_fields(line, asked=asked) for group, line in signatures.items()}
     return Evaluation(
         path=predictions.path,
@@ -262,7 +262,7 @@ def _check_computed(
 def absent_scores(
     benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str], notes: Sequence[str]
 ) -> list[str]:
-    """Say which declared scores of these groups do not follow from a scorer's numbers.
+    """Name the declared scores of these groups that no answer has the numbers for.
 
     Partial scores may be absent. If there are no numbers at all, another message gives the reason.
     If a whole group is absent, the scorer's notes can say why, such as a judge without a key.
@@ -270,7 +270,7 @@ def absent_scores(
     returned = list(columns)
     computed = {spec.group for spec in present(benchmark.scores, returned)}
     expected = computed.intersection(groups) if notes else groups
-    # For scores over readable replies, the unreadable replies are counted and named.
+    # Unreadable replies are reported on their own, so scores over readable replies may be absent.
     of_readable = {spec.readable for spec in benchmark.scores}
     names = []
     for spec in benchmark.scores:

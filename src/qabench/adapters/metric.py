@@ -1,4 +1,4 @@
-"""The base of all metric modules: what ``evaluate`` sees of a metric, and the checks of its input."""
+"""The base of all metric modules: the interface of ``evaluate``, and checks of the input."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class MetricModule(Declarations):
         DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
         CITATION: what to cite in addition to the benchmark, in BibTeX.
-        WITHOUT_REFERENCES: the declarations that hold without references, if it scores without.
+        WITHOUT_REFERENCES: the declarations to use if no references are passed. None if they are
+            required.
     """
 
     TYPES: ClassVar[Any] = {"predictions": "string", "references": "string"}
@@ -210,8 +211,8 @@ class MetricModule(Declarations):
     ) -> None:
         """Add one prediction (None: unanswered) and its reference.
 
-        ``evaluate`` itself passes the two as ``predictions`` and ``references``, also from
-        ``combine``. These names win, since ``combine`` passes both.
+        ``evaluate`` itself passes them as ``predictions`` and ``references``. ``combine`` passes
+        both pairs of names, so the plural names take precedence.
         """
         answer = prediction if predictions is NOT_GIVEN else predictions
         target = reference if references is NOT_GIVEN else references
@@ -231,7 +232,7 @@ class MetricModule(Declarations):
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
         """Compute the scores of these lists, or of the items added before."""
-        # Own rows have everything that is scored, so there is nothing to compare them with.
+        # Rows of the user's own data have everything that is scored, and so need no references.
         if self.WITHOUT_REFERENCES and references is None and is_list_of(predictions, dict):
             references = [None] * len(predictions)
         if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
@@ -272,7 +273,8 @@ class MetricModule(Declarations):
         cached.update(data=None, buf_writer=None)
         if cached.get("keep_in_memory"):
             return
-        # These are what ``evaluate`` names its files and locks, which have no public names.
+        # ``evaluate`` has no public names for its files and locks. These are its private
+        # attributes.
         for path, lock in zip(cached["file_paths"], cached["filelocks"], strict=True):
             # On Windows, a file that is mapped by an object of the traceback cannot be removed.
             with suppress(OSError):
@@ -292,7 +294,7 @@ def _declared(types: Json | list[Json]) -> Any:
 
 
 def _check_is_no_row(item: Mapping[str, Any], name: str, i: int, column: str) -> None:
-    """Raise InputError if an answer is a whole row, whose other columns would be scored, too."""
+    """Raise InputError for a whole row in place of an answer: its other columns would be scored."""
     if not any(keys <= item.keys() for keys in ROW_KEYS):
         return
     key = "prediction" if column not in item and "prediction" in item else column
@@ -319,7 +321,7 @@ def _check_answer(answer: Any, where: str) -> None:
 
 
 def _in_order(predictions: list[Any], references: list[Any]) -> list[Any]:
-    """Return rows with predictions in the order of the references.
+    """Return the rows with predictions in the order of the references.
 
     They are matched by id if all rows of both sides have one, and else by their position.
 

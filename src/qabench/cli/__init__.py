@@ -103,7 +103,7 @@ COMMANDS = {
 }
 
 
-# What the help calls a value, by Typer's name of its type.
+# Typer's name of a type -> the placeholder for its values in the help.
 METAVARS = {
     "<str>": "NAME",
     "<list[str]>": "NAME",
@@ -117,7 +117,7 @@ METAVARS = {
 BENCHMARKS = Path(qabench.benchmarks.__file__).parent
 # The key in a context's ``meta`` for the benchmarks whose options a command takes.
 WITH_OPTIONS = "qabench.with_options"
-# Options that can be given without a value -> the value that they then have.
+# Options whose value is optional -> the value that they have without one.
 BARE_VALUES = {"--human": "dataset"}
 # Options that take all values up to the next option.
 LISTS = {"--from"}
@@ -157,7 +157,7 @@ class Command(_ShortHelp, TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # The exception is raised again in every case.
+            # Only the message is extended here. Every exception is raised again.
             if hasattr(error, "possibilities"):
                 options = []
                 for parameter in self.params:
@@ -264,7 +264,7 @@ class TopLevel(CommandGroup):
 
 
 def _with_bare_values(args: Sequence[str]) -> list[str]:
-    """Add the values of options that were given without one, which Typer cannot do."""
+    """Insert the values of options that were given without one. Typer requires a value."""
     completed = _with_lists(args)
     args = list(completed)
     for place, word in enumerate(args):
@@ -288,7 +288,7 @@ def _with_lists(args: Sequence[str]) -> list[str]:
 
 
 def _takes_benchmark_options(command: Any) -> bool:
-    """Return whether a command is a function with ``**options``, which are those of a benchmark."""
+    """Return whether a command takes a benchmark's options: it is a function with ``**options``."""
     if isinstance(command, typer.Typer):
         return False
     parameters = inspect.signature(command).parameters.values()
@@ -318,7 +318,7 @@ def _group(name: str, about: str, functions: Mapping[str, Any]) -> CommandGroup:
 
 
 def _with_commands() -> list[str]:
-    """Return the names of the benchmarks that have specific commands. None is imported."""
+    """Return the names of the benchmarks that have specific commands, without importing them."""
     packages = {name: BENCHMARKS / name for name in shipped_names()}
     packages.update(custom_folders())
     names = []
@@ -348,7 +348,7 @@ def _benchmark_group(name: str) -> CommandGroup:
 def _with_options(
     function: Callable[..., None], options: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Add options to a command: these, --quiet, and --json if it prints tables in a ``Format``."""
+    """Add ``options`` and --quiet to a command, and --json if it prints tables in a ``Format``."""
     from qabench.cli.options import FORMATS, AsJson, Format, Quiet
 
     signature = inspect.signature(function, eval_str=True)
@@ -359,7 +359,8 @@ def _with_options(
     def run(quiet: bool = False, **values: Any) -> None:
         set_quiet(quiet)
         if function.__name__ in READERS:
-            # Records have no cycles: collections among 100,000 of them take seconds and free nothing.
+            # Records have no reference cycles, so garbage collection frees nothing, but takes
+            # seconds for 100,000 of them.
             gc.set_threshold(20_000_000)
         if has_tables and values["format"] not in FORMATS:
             raise unknown_name("unknown format", values["format"], FORMATS)
@@ -370,7 +371,7 @@ def _with_options(
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = []
     for parameter in signature.parameters.values():
-        # Typer cannot read ``**options``: the options of benchmarks take its place.
+        # Typer cannot read ``**options``, so the options of benchmarks replace it.
         if parameter.kind != parameter.VAR_KEYWORD:
             parameters.append(parameter)
     parameters += options
@@ -420,8 +421,8 @@ def main() -> None:
     global is_command
     is_command = True
     if None in (sys.stdout, sys.stderr):
-        # If a standard stream is closed, the next file that is opened gets its descriptor, and the
-        # text.
+        # If a standard stream is closed, the next file that is opened gets its descriptor, and what
+        # is printed would be written into that file.
         write_line(
             "qabench: standard output or error is closed; redirect it, such as to /dev/null",
             sys.stderr or sys.stdout,
@@ -433,7 +434,8 @@ def main() -> None:
                 # Pipes on Windows would have a code page of 256 characters.
                 stream.reconfigure(encoding="utf-8")
             stream.reconfigure(errors="backslashreplace")
-    # Records have no cycles: full collections took a fifth of the time of 100,000 answers.
+    # Records have no reference cycles, so full garbage collections free nothing. They took a fifth
+    # of the time for 100,000 answers.
     gc.set_threshold(100_000, 50, 1000)
     try:
         app()
@@ -448,7 +450,7 @@ def main() -> None:
     except OSError as error:
         # For example, the disk is full below HF_HOME or at standard output.
         _stop(error, 1)
-    # A bug, either of a benchmark from outside, whose author is told its line, or of this package.
+    # A bug. If it is in a benchmark from outside, its author is told the line.
     except Exception as error:
         if (outside := raised_outside(error)) is None:
             raise
@@ -468,21 +470,21 @@ def _stop(error: Exception, code: int) -> None:
 
 
 def _permissions(error: OSError) -> str:
-    """Return how to fix a path that may not be used: a cache can be moved by a variable."""
+    """Return advice for a path without permission: caches can be moved by variables."""
     from qabench.io.files import cache_dir
 
     folders = [cache_dir()]
     for name in ("HF_HOME", "XDG_DATA_HOME"):
         if value := os.environ.get(name):
             folders.append(Path(value))
-    # The caches are in these folders of Linux and macOS unless a variable names others.
+    # On Linux and macOS, caches are in these folders unless a variable names another one.
     for default in ("~/.cache", "~/.local", "~/Library"):
         folders.append(Path(os.path.expanduser(default)))
     path = Path(os.path.abspath(os.fsdecode(error.filename or "/")))
     is_cache = False
     for folder in folders:
-        # The folders of a cache are made from the top: the first one that cannot be made may be
-        # above it.
+        # A missing cache folder is created with its parents, so the path that fails may be a
+        # parent.
         is_cache = is_cache or path.is_relative_to(folder) or folder.is_relative_to(path)
     return FOLDERS if is_cache else "; change its permissions, or name another file or folder"
 

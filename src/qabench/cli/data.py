@@ -147,7 +147,7 @@ def _usable_names() -> list[str]:
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
     tables = {}
     for name in benchmarks or _usable_names():
-        # Two names can be of one benchmark: NAME and qabench/NAME.
+        # NAME and qabench/NAME are the same benchmark.
         table = dataset_table(name)
         tables[table.name] = table
     files: list[SourceFile] = []
@@ -158,7 +158,7 @@ def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]
     table = tables[_only_benchmark(list(tables))]
     for config in configs:
         for path in table.config(config).files:
-            # Several configs may have rows of one file.
+            # Several configs may read the same file.
             if table.sources[path] not in files:
                 files.append(table.sources[path])
     return files
@@ -243,7 +243,7 @@ def _check_as_dict(check: Check) -> Json:
 
 
 def _result_of(check: Json) -> str:
-    """Return what became of a published number: one of the words of the summary."""
+    """Return the outcome of recomputing a published number, in a word of the summary."""
     if check["here"] is None:
         return "not computed"
     if check["agrees"]:
@@ -260,7 +260,7 @@ def _check_table(name: str, checks: list[Json], notes: list[str]) -> Table:
         if check["here"] is not None:
             shown["here"] = round(check["here"], 6)
         rows.append([shown[column] for column in columns])
-        # Nobody has published some of the numbers.
+        # Some of the numbers were never published.
         if check["published"] is not None:
             results[_result_of(check)] += 1
     summary = (
@@ -310,10 +310,10 @@ def register(
             configs.append((table.name, table.config(name).name))
     metrics = metric_names()
     total = len(configs) + len(metrics)
-    # What was registered before an error is printed, too.
+    # If an error occurs, what was registered before it is printed all the same.
     registrations: list[Registration] = []
     problem = None
-    # One bar for all configs is shown instead.
+    # qabench shows one bar for all configs instead.
     datasets.disable_progress_bars()
     try:
         with cache_errors(), progress_bar("Registering", "configs and metrics") as progress:
@@ -358,7 +358,7 @@ def _print_registrations(registrations: list[Registration]) -> None:
     for name, states in lines.items():
         names_by_state = [", ".join(states.get(state, [])) for state in shown_states]
         cells.append([name, *names_by_state])
-    # Files are usually all missing for one reason, which need not fill the screen.
+    # Files are usually all missing for the same reason, so it is printed once.
     if len(problems) > 1:
         problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
     title = "Under their Hub names"

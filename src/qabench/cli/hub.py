@@ -310,9 +310,10 @@ def results(
                 new = hub_results.with_revisions(new, report)
             present += new
     if not files:
-        # The warnings above say what was left out of folders.
+        # The warnings printed above say which files of folders were left out.
         raise InputError(f"nothing to convert in {', '.join(map(str, reports))}")
-    # All texts are made before the first file is written, so an error leaves no half of them.
+    # Create all texts before a file is written, so that an error does not leave some of the files
+    # new.
     texts = {}
     if output:
         for name, entries in files.items():

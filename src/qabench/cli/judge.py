@@ -1,4 +1,4 @@
-"""``qabench judge``, ``sample`` and ``plan``: judges that can be trusted, and runs that are planned."""
+"""``qabench judge``, ``sample`` and ``plan``: measure judges, sample items to label, plan runs."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _print_plan(
         keys = {request.key(caller.endpoint.base_url) for request in requests}
         plan = client_for(caller).plan(requests)
         if keys <= planned:
-            # A judge that was named before has all its replies in the cache.
+            # This judge was named before, so all its replies will be in the cache by then.
             plan = Plan(0, len(keys), 0, 0, None if plan.cost is None else 0.0)
         plans[label] = plan
         planned |= keys

@@ -98,13 +98,13 @@ def clear_caches(
     Shows which replies these are, and asks. Exit code: 0 deleted, 1 not confirmed, 2 there is no
     terminal to ask on, and --yes is missing.
     """
-    # What is shown is what is deleted: replies that arrive in the meantime stay.
+    # Only the replies that are shown are deleted, not those that arrive in the meantime.
     selection = select(model, empty=empty, older_than=older_than)
     if selection.models and not yes:
         for row in selection.models:
             say_on_stderr(f"{row.model}: {row.replies} replies, {_size_text(row.bytes)}")
         prompt_tokens, reply_tokens = selection.tokens
-        # Those of runs are unknown: that would need to read every reply.
+        # The tokens of runs are unknown. To count them, every reply would have to be read.
         if prompt_tokens or reply_tokens:
             say_on_stderr(f"judges used {prompt_tokens:,} prompt and {reply_tokens:,} reply tokens")
         if not _can_ask():

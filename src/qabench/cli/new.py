@@ -42,7 +42,8 @@ def new(
     texts = {}
     for path in sorted(template.rglob("*")):
         if path.is_file():
-            # Code in the template ends with .txt, so that no tool takes it for this package's.
+            # The template's code files end with .txt, so that no tool treats them as this package's
+            # code.
             target = str(path.relative_to(template)).removesuffix(".txt")
             texts[output / _renamed(target, name)] = _renamed(path.read_text("utf-8"), name)
     # All files are checked before the first is written.

@@ -17,13 +17,13 @@ from qabench.errors import InputError
 FORMATS = ("table", "csv", "markdown", "latex", "json")
 
 
-# Help texts contain these instead of the names, which are inserted when the help is shown: they are
-# in the benchmark's class, which must be imported.
+# Placeholders in help texts for the names of groups, groupings and settings. The names are inserted
+# only when the help is shown, because reading them imports the benchmarks.
 GROUPS, GROUPINGS, SETTINGS = "{groups}", "{groupings}", "{settings}"
 
 
 def with_names(text: str) -> str:
-    """Return a help text with the names of this package's benchmarks. No other is imported."""
+    """Replace the placeholders of a help text by the names that this package's benchmarks have."""
     names_of: dict[str, Callable[[Benchmark], Iterable[str]]] = {
         GROUPS: lambda each: each.groups,
         GROUPINGS: lambda each: each.groupings,
@@ -196,7 +196,7 @@ def benchmark_options(names: Sequence[str]) -> list[inspect.Parameter]:
     benchmarks: dict[str, list[str]] = {}
     for name in names:
         for option in benchmark(name).options:
-            # Benchmarks may share an option, whose help then names all of them.
+            # Several benchmarks may have the same option. Its help names all of them.
             options.setdefault(option.name, option)
             benchmarks.setdefault(option.name, []).append(name)
     parameters = []
@@ -209,7 +209,7 @@ def benchmark_options(names: Sequence[str]) -> list[inspect.Parameter]:
         flag = f"--{name.replace('_', '-')}"
         declared = Option(flag, help=text, metavar=option.metavar or None)
         annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
-        # None says that the user left it out: the benchmark knows its own default.
+        # None means that the user left the option out. The benchmark has its own default.
         kind = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter(name, kind, default=None, annotation=annotation))
     return parameters
@@ -224,8 +224,8 @@ def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]
     first, *files = arguments
     is_name = first.removeprefix("qabench/") in benchmark_names()
     path = Path(first.partition(",")[0])
-    # Names have no suffix: a path that does not exist gets an error about the file.
-    # NAME=FILE names a system.
+    # A missing file should get an error about the file, not about an unknown benchmark: benchmark
+    # names have no suffix, and NAME=FILE is a file with the name of its system.
     if not is_name and (path.exists() or path.suffix or "=" in first):
         return benchmark(""), list(arguments)
     scorer = benchmark(first)
@@ -246,7 +246,7 @@ def benchmarks_and_files(arguments: Sequence[str]) -> list[tuple[Benchmark, list
     for position, argument in enumerate(arguments[1:], start=1):
         is_name = begins_with_name and argument.removeprefix("qabench/") in names
         has_file = position + 1 < len(arguments) and arguments[position + 1] not in names
-        # The benchmark before needs at least one file, so a name right after it is a file.
+        # The preceding benchmark needs at least one file, so a name right after it is a file.
         if is_name and has_file and len(parts[-1]) > 1:
             parts.append([])
         parts[-1].append(argument)

@@ -23,16 +23,17 @@ from qabench.io.tables import Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Lines in a pipe are read by a program or a pager, and not wrapped at 80 characters. COLUMNS replaces it.
+# In a pipe, a program or a pager reads the lines, so they are wrapped later than at 80 characters.
+# COLUMNS overrides this width.
 PIPE_WIDTH = 200
 CLEAR_LINE = "\r\x1b[K"
-# Progress is one line that changes on a terminal, and new lines elsewhere.
+# On a terminal, progress is one line that is redrawn at most this often.
 SECONDS_BETWEEN_CHANGES = 0.1
-# In a file or a pipe, progress is a line now and then instead of a bar.
+# In a file or a pipe, progress is a new line at most this often.
 SECONDS_BETWEEN_LINES = 5.0
-# A file in the cache.
+# The file in qabench's cache that lists digests of the warnings that were shown.
 SHOWN_WARNINGS = "shown-warnings.txt"
-# The first answers say little about the time that is left.
+# The time of the first answers is a bad estimate of the time that is left.
 SECONDS_BEFORE_ESTIMATE = 5.0
 
 _STATE = {"quiet": False}
@@ -60,7 +61,7 @@ def hint(text: object, style: str | None = "dim") -> None:
 
 
 def warn(text: object) -> None:
-    """Print a warning on standard error. Commands that install an extra work here."""
+    """Print a warning on standard error, with commands for installing extras as they work here."""
     say_on_stderr(f"warning: {installable(str(text))}", "yellow")
 
 
@@ -101,8 +102,8 @@ def _console(stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     columns = os.environ.get("COLUMNS", "")
-    # If the width is None, rich takes it from COLUMNS or the terminal.
-    # Some terminals without a size set it to 0.
+    # If the width is None, rich takes it from COLUMNS or the terminal. Some terminals without a
+    # size set COLUMNS to 0.
     has_columns = columns.isdecimal() and int(columns) > 0
     width = None if stream.isatty() or has_columns else PIPE_WIDTH
     return Console(stderr=stderr, highlight=False, width=width)

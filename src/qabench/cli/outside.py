@@ -1,4 +1,4 @@
-"""What ``qabench list`` and ``env`` say of benchmarks from outside of this package.
+"""What ``qabench list`` and ``env`` print about benchmarks from outside of this package.
 
 Their code is imported in processes of their own, so that it cannot stop, end or delay the command.
 """
@@ -31,7 +31,7 @@ Rows = Callable[[str], list[Json]]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows about all benchmarks, and why there are none for the others.
+    """Rows about all benchmarks that can be used, and why the others cannot.
 
     Attributes:
         rows: the rows of the benchmarks of this package, then of those from outside.
@@ -91,13 +91,13 @@ ROWS: dict[str, Rows] = {"configs": config_rows, "needs": need_rows}
 
 
 def listing(kind: str) -> Listing:
-    """Return the rows of all benchmarks, of a kind in ``ROWS``."""
+    """Return the rows of all benchmarks that ``ROWS[kind]`` computes."""
     outside = sorted(custom_folders())
     # All processes start before the rows of this package are read, so they run at the same time.
     started = {}
     broken = {}
     for name in outside:
-        # The system may refuse to start another process of Python.
+        # The operating system may refuse to start another process.
         try:
             started[name] = _process(kind, name)
         except OSError as error:
@@ -111,7 +111,7 @@ def listing(kind: str) -> Listing:
             output, errors = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
-            # Waits for its end, which closes its pipes.
+            # Wait until the process has ended, which also closes its pipes.
             process.communicate()
             broken[name] = f"its import takes more than {SECONDS_FOR_ALL} seconds"
             continue
@@ -147,7 +147,7 @@ def print_rows(kind: str, name: str) -> None:
         benchmark(name)
         rows = ROWS[kind](name)
     except Exception as error:
-        # The parent process needs nothing but the reason.
+        # The parent process only needs the reason.
         sys.exit(f"{RESULT}{error}")
     # Code from outside may have printed the beginning of a line.
     write_line("")

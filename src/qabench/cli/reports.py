@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 PREDICTIONS, RECORDS, EVERY_EVAL_EVER = EXPORTS = ("predictions", "records", "eee")
 # The Hub's leaderboard is only one of the sources, so it is left out if it is slow.
 HUB_SECONDS = 20.0
-# The name of the source, for published scores.
+# The ``source`` of published scores in the ranking.
 PUBLISHED = "published"
 # The fields of a ranked system before and after its value and interval.
 SYSTEM, SCORE = ("rank", "system"), ("n", "metric", "config", "setting", "judge", "source")
@@ -112,7 +112,7 @@ def leaderboard(
     elif headline := scorer.headline_score(evaluations):
         names = [headline.name]
     else:
-        # Without evaluations, no score is the main one, so the first published one is shown.
+        # If no evaluation has a main score, the first published score is shown.
         names = [entry.metric for entry in entries][:1]
     for evaluation in evaluations:
         entries += own_entries(evaluation, names, setting)
@@ -120,7 +120,7 @@ def leaderboard(
     # Rank those that the options ask for.
     shown = []
     for entry in entries:
-        # Published scores of some benchmarks name no setting. They may be of any.
+        # Some published scores name no setting, so they are shown with every setting.
         has_setting = setting is None or entry.setting in (setting, "")
         has_config = config in (None, entry.config)
         if entry.metric in names and has_setting and has_config:
@@ -240,7 +240,8 @@ def _without_scores(evaluations: Sequence[Evaluation], names: Sequence[str]) -> 
         scores, undefined = evaluation.scores(), evaluation.undefined()
         computed = {score.spec.group for score in scores.values()}
         groups = {spec.name: spec.group for spec in evaluation.score_specs}
-        # Several scores of a group that was not computed are one reason, so it is given once.
+        # If a group was not computed, all its scores are absent for one reason, which is given
+        # once.
         lacking: dict[str, None] = {}
         for name in names:
             if name in scores:
@@ -396,7 +397,7 @@ def _lines_file(path: Path) -> Path:
     is_special = path.exists() and not path.is_file()
     if path.suffix == LINES or is_special:
         return path
-    # The end of llama-3.1 names no format.
+    # A suffix such as ".1" of llama-3.1 is part of the name and not a format.
     if not path.suffix.removeprefix(".").isalpha():
         return path.with_name(path.name + LINES)
     raise InputError(f"--output {path}: predictions and records are JSON Lines; allowed: {LINES}")
@@ -456,7 +457,7 @@ def report(
     notes = list(sources.notes)
     if scores is not None:
         for evaluation in evaluations:
-            # The reader has left only these scores.
+            # The reader has already selected the scores.
             missing = not_in_log(evaluation, evaluation.score_specs)
             notes += [f"{evaluation.name}: {sentence}" for sentence in missing]
     if as_json:

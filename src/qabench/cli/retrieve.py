@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # The maximum number of queries without a hit that are named.
 MAX_QUERIES_LISTED = 5
-# The characters of a document that a table shows.
+# The number of characters of a document that a table shows.
 CHARACTERS_SHOWN = 80
 EMPTY = ("skip", "error")
 STDIN = "-"
@@ -278,7 +278,7 @@ def _warn_of_queries_without_hits(
     advice = ""
     tokenizer = index.tokenizer
     if isinstance(tokenizer, Words) and tokenizer.version == 1:
-        # The first version does not know combining marks, nor scripts without spaces.
+        # The tokenizer words-1 does not handle combining marks, nor scripts without spaces.
         needs_other_tokenizer = any(is_special(normalized(queries[id])) for id in without_hits)
         if needs_other_tokenizer:
             advice = ". For their scripts, index the documents with --tokenizer words-2"

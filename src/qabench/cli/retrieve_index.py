@@ -35,7 +35,7 @@ def settings_of(
     named = without_none(options)
     before: dict[str, Any] = dict(saved.parameters.used()) if saved else {}
     if named.get("method", before.get("method")) != before.get("method"):
-        # The parameters of another method say nothing about this one.
+        # Saved parameters of another method do not apply to this one.
         before = {}
     merged: dict[str, Any] = DEFAULTS | before | named
     parameters = Parameters.of(**merged)
@@ -43,7 +43,7 @@ def settings_of(
         if name in named and name not in parameters.used():
             raise InputError(f"--{name} has no effect on --method {merged['method']}: omit it")
     if saved and not without_none(word_options):
-        # A saved tokenizer may be one of Python, which no option can name.
+        # A saved tokenizer may be a Python function, which no option can name.
         return parameters, saved.tokenizer
     tokenizer = word_options["tokenizer"] or "words-1"
     if tokenizer not in TOKENIZERS:
@@ -61,7 +61,7 @@ def options_of(index: BM25Index) -> str:
     tokenizer = index.tokenizer
     if not isinstance(tokenizer, Words):
         return f"{text} and the tokenizer {name_of(tokenizer)} in Python"
-    # The first version, and no stop words or stemming, are the defaults of the command.
+    # The command's defaults are version 1 of the tokenizer, no stop words and no stemming.
     if tokenizer.version > 1:
         text += f" --tokenizer words-{tokenizer.version}"
     if tokenizer.stop_words:

@@ -246,8 +246,8 @@ def _from_hub(source: str, config: str | None, split: str | None) -> Any:
 def _offline_if_unreachable() -> Iterator[str]:
     """Yield the Hub's host if its address cannot be resolved, and "" otherwise.
 
-    Until the end, ``datasets`` then looks only in its cache: it would repeat each request for 24
-    seconds.
+    In the block, ``datasets`` then only looks in its cache, because it would retry each request for
+    24 seconds.
     """
     import datasets
     import huggingface_hub

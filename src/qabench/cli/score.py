@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks import Benchmark
 # The default of ``qabench.stats``, which imports NumPy and is therefore not imported here.
 RESAMPLES = 10_000
-# More would take minutes and change no digit that is shown.
+# More resamples would take minutes and change no digit that is shown.
 MAX_RESAMPLES = 10_000_000
 # Formats that show the tables of a paper.
 DOCUMENTS = ("markdown", "latex")
@@ -242,7 +242,7 @@ def score(
         raise Exit(1)
     if strict:
         for evaluation in sources.evaluations:
-            # Scores of other tasks claim no official value, from which they could deviate.
+            # Scores of other tasks do not claim to be official, so they cannot deviate.
             claims_official = bool(evaluation.benchmark)
             has_problem = bool(evaluation.problem_sentences())
             if has_problem or (claims_official and not is_official(evaluation)):
@@ -376,7 +376,7 @@ class _Request:
 
 
 def _refuse(options: Mapping[str, object]) -> None:
-    """Raise InputError if one of the options is given, which several benchmarks cannot share."""
+    """Raise InputError for options that cannot be given with several benchmarks."""
     given_options = [name for name, value in options.items() if value]
     if given_options:
         raise InputError(
@@ -399,7 +399,7 @@ def _requests(
         own_scores, own_options = scores or None, options
         if len(sections) > 1:
             if scores is not None:
-                # A benchmark that has none of these scores computes all of its own.
+                # A benchmark that has none of the named scores computes its default scores.
                 own_scores = _known_scores(scorer, scores) or None
             own_options = {}
             names = [option.name for option in scorer.options]
@@ -408,13 +408,13 @@ def _requests(
                     own_options[name] = value
         values = scorer.checked_options(own_options)
         if scorer.name:
-            # Raises an error for a score that a single benchmark does not have.
+            # This raises an error if a single benchmark does not have a score.
             scorer.selected_groups(own_scores)
         requests.append(_Request(scorer, list(paths), own_scores, values))
     if scores is not None and len(sections) > 1:
         for name in split_names(scores):
             if not any(_known_scores(scorer, [name]) for scorer, _ in sections):
-                # Raises the error that names the groups.
+                # No benchmark has this score, so this raises the error that lists the groups.
                 sections[0][0].selected_groups([name])
     return requests
 
@@ -605,7 +605,7 @@ def print_notes(
     lines = with_systems(notes_by_system)
     for systems, (text, style) in lines:
         write(systems + text, style)
-    # Notes of a comparison repeat what logs of other tasks say of their samples.
+    # Notes of a comparison contain the notes of logs of other tasks, which are printed already.
     printed = {systems + text for systems, (text, _) in lines}
     for note in notes:
         if note not in printed:
@@ -618,7 +618,7 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
 
 
 def _notes_of(evaluation: Evaluation, short_signatures: bool) -> list[tuple[str, str]]:
-    """Return (text, style) of each note about an evaluation."""
+    """Return the notes about an evaluation as pairs of text and style."""
     notes = notes_of(evaluation)
     if short_signatures:
         notes = [note for note in notes if note.kind != "signature"]

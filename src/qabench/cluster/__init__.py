@@ -1,10 +1,10 @@
-"""Work on several machines, or on all processors of this one, by Ray.
+"""Runs work on several machines, or on all processors of this one, with Ray.
 
 Within ``with Cluster():``, ``qabench.evaluate_predictions``, the metrics, and the functions of
 ``qabench.cluster.jobs`` work on the cluster. Without it, nothing imports Ray.
 
 Ray distributes the inputs over its processes. A process loads its state once, for example a spaCy
-model. If a process or machine dies, Ray repeats elsewhere what it was working on.
+model. If a process or machine dies, Ray repeats its unfinished inputs elsewhere.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ from qabench.io.workers import Load, forbid_forks, most_workers, using
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-# After more retries, the input itself is probably the reason why its process dies.
+# If an input has failed this often, it is probably itself the reason why its process dies.
 MAX_RETRIES = 5
-# Several tasks per processor: a slow one does not keep the other processes waiting.
+# Several tasks per processor are submitted ahead, so that a slow one does not leave other processes
+# idle.
 TASKS_PER_PROCESSOR = 4
 # A cluster is in the same network, so its port answers at once or not at all.
 SECONDS_TO_ANSWER = 3
-# Errors are exceptions, and qabench shows progress itself.
+# Environment variables of Ray. Its own output is suppressed: qabench raises errors and shows
+# progress.
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
-    # The default that Ray has announced. Setting it silences a warning.
+    # Ray warns unless this is set. The value is the future default that it announces.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # By default, Ray retries without a limit when memory is short.
+    # By default, Ray retries a task without limit when memory is short.
     "RAY_task_oom_retries": str(MAX_RETRIES),
 }
 # Packages that results depend on: they must have the same version on all machines.
@@ -61,7 +63,7 @@ class Cluster:
         address: the address of a running cluster that this machine belongs to, as "HOST:6379" or
             "auto". None starts one on this machine, which ends with the block, unless the program
             has called ``ray.init`` itself.
-        workers: processes. None for one per processor of the cluster.
+        workers: the number of processes. None for one per processor of the cluster.
         num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU,
             or None for one GPU if the cluster has any, otherwise none.
 
@@ -154,7 +156,8 @@ class Cluster:
                     raise result
                 yield result
         except RayError as error:
-            # Its text has tracebacks of several processes, or advice about Ray's settings.
+            # Only the cause or the first line is shown. The rest of Ray's text is tracebacks of
+            # several processes, or advice about its settings.
             cause = getattr(error, "cause", None)
             reason = repr(cause) if cause else str(error).strip().partition("\n")[0]
             raise QabenchError(f"the job failed on the Ray cluster: {reason}") from error
@@ -184,9 +187,9 @@ def _loaded(setup: Any) -> Callable[[Any], Any]:
 
     load, expected, folder = ray.get(setup)
     with suppress(OSError):
-        # Paths in the work may be relative to the folder of the command.
+        # Paths in the job may be relative to the working directory of the command.
         os.chdir(folder)
-    # Every processor already has a process of its own.
+    # Ray already runs one process per processor, so this one must not fork more.
     forbid_forks()
     _check_versions(expected)
     function: Callable[[Any], Any] = pickle.loads(load)()

@@ -78,7 +78,7 @@ def map_parts(
 
 
 def _begin(folder: Path, job: Mapping[str, Any]) -> None:
-    """Note the job in its folder, or check that the folder is of the same job. Raises InputError."""
+    """Write the job's description to its folder, or raise InputError for another job's folder."""
     path = folder / JOB
     if not path.exists():
         write_json(path, job)

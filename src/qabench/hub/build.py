@@ -112,7 +112,7 @@ def build(
     check_framework(framework)
     tables = {}
     for name in names or usable_names():
-        # Two names can be of one benchmark: NAME and qabench/NAME.
+        # NAME and qabench/NAME are the same benchmark.
         table = dataset_table(name)
         tables[table.name] = table
     if configs and len(tables) != 1:
@@ -121,7 +121,7 @@ def build(
         )
     to_build = {}
     for name, table in tables.items():
-        # A folder that must not be replaced is an error before the work.
+        # Raise the error for a folder that must not be replaced before any work is done.
         check_replaceable(out.absolute() / name)
         config_names = [table.config(config).name for config in configs or table.configs]
         to_build[name] = list(dict.fromkeys(config_names))
@@ -146,7 +146,7 @@ def build(
         restriction = None
         for config, data_of_splits in splits.items():
             rows[config] = {split: len(data) for split, data in data_of_splits.items()}
-            # A config without upstream files, such as a sample, is the project's own.
+            # A config without upstream files, such as a sample, is qabench's own data.
             if table.configs[config].files:
                 restriction = table.restriction
         folder = out.absolute() / name
@@ -191,12 +191,12 @@ def _write(
     metadata_of_card = metadata_load(folder / "README.md") or {}
     description = croissant(table, infos, metadata_of_card, written, restriction, namespace)
     write_json(folder / CROISSANT, description)
-    # Other versions of these write other bytes from the same rows.
+    # Other versions of these packages may write the same rows as different bytes.
     versions = {"qabench": version()}
     for package in ("datasets", "huggingface-hub", "pyarrow"):
         versions[package] = metadata.version(package)
     n_rows = {}
-    # By path, because configs can have files in common.
+    # The sources are keyed by path, because configs can have files in common.
     sources: dict[str, Json] = {}
     for config, info in infos.items():
         n_rows[config] = {name: split.num_examples for name, split in info.splits.items()}
@@ -234,7 +234,7 @@ def _shards(data: Any, folder: Path, split: str) -> Iterable[Path]:
     """Write a split as Parquet files of about ``MAX_SHARD_BYTES`` in Arrow format, and yield them."""
     folder.mkdir(parents=True, exist_ok=True)
     size = data.info.splits[split].num_bytes or 0
-    # A split without rows has one shard, too. Of other splits, each shard has a row.
+    # An empty split still has one shard. Otherwise, every shard has at least one row.
     count = min(max(1, math.ceil(size / MAX_SHARD_BYTES)), max(1, len(data)))
     for number in range(count):
         path = folder / f"{split}-{number:05d}-of-{count:05d}.parquet"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_SILENT_SECONDS = 120.0
 MAX_ANSWER_SECONDS = 300.0
 MAX_ANSWER_BYTES = 100_000_000
-# A slower upload, on average, is given up.
+# An upload that is slower on average is given up.
 MIN_BYTES_PER_SECOND = 20_000
 _ADVICE = {
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
@@ -60,7 +60,7 @@ def hub_errors(api: HfApi) -> Iterator[None]:
 
 @contextmanager
 def bounded_answers() -> Iterator[None]:
-    """Limit the answers to huggingface_hub, whose own client has no timeout, in time and size.
+    """Limit the time and size of answers to huggingface_hub, whose own client has no timeout.
 
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.

@@ -55,11 +55,12 @@ def tasks_of(scorer: Benchmark) -> list[Json]:
     tasks = []
     for config, groups in groups_by_config.items():
         splits = table.config(config).splits
-        # The first split stands for a config that has none of this name.
+        # Fall back to the first split of a config that has no test split.
         split = "test" if "test" in splits else next(iter(splits))
         scores = []
         for spec in scorer.scores:
-            # A leaderboard compares what papers report. A score of any cutoff is shown at one.
+            # A leaderboard compares what papers report. A score at a cutoff k is shown at a single
+            # k.
             if spec.official and spec.group in groups:
                 scores.append(spec.at(scorer.leaderboards.cutoff).name)
         for setting in settings:

@@ -143,7 +143,7 @@ def chosen(report: Report, names: Names = None) -> list[str]:
         )
     specs = list(map(benchmark(report["benchmark"]).score_spec, scores))
     if names is None:
-        # A benchmark of one's own may have no authors' scores: then all of them are published.
+        # A custom benchmark may have no scores that authors report. Then all scores are published.
         return [spec.name for spec in specs if spec.official] or scores
     return [spec.name for spec in select_scores(specs, names, str(report.get("path")))]
 
@@ -161,7 +161,7 @@ def deviations_of(report: Report, name: str) -> list[str]:
         declaration = with_facts_declared(scorer.declaration(signature_name(line)), parse(line)[1])
         recorded = "\n".join(sentences)
         for sentence in deviations(line, declaration, spec.needs[0].partition("@")[2]):
-            # The report can say more of a field, such as which harness ran with it.
+            # The report's sentence about a field may be more detailed: it may name the harness.
             field, _, _ = sentence.partition(":")
             if f"{field}:" not in recorded:
                 sentences.append(sentence)
@@ -226,7 +226,7 @@ def setting_of(report: Report, about: About) -> str:
     """
     recorded = report["setting"]
     if recorded == PREDICTIONS:
-        # A file of predictions does not say how the model was asked.
+        # A file of predictions has no setting: it does not say how the model was asked.
         recorded = None
     if recorded and about.setting and recorded != about.setting:
         raise InputError(
@@ -279,7 +279,7 @@ def to_yaml(
             f"{name} exists and is not a list of entries ({type(error).__name__}: {error}); fix or remove it"
         ) from None
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
-    # A new entry takes the place of the old one, and is then no longer among the added ones.
+    # A new entry replaces the old one in its place, and ``pop`` removes it from those to append.
     merged = [added.pop(_key(row), row) for row in rows]
     merged += added.values()
     # Notes are not wrapped, so that signatures can be searched.

@@ -19,15 +19,15 @@ from qabench.io.limits import json_of
 from qabench.metrics import metric_folder
 from qabench.metrics.load import load_metric
 
-# A public Space gets any input, and must stay responsive.
+# A public Space may get any input, and must stay responsive.
 MAX_CHARACTERS = 5_000_000
-# Visitors cannot make the host of a Space pay for more calls at once.
+# The maximum number of calls for one request. The host of the Space pays for them.
 MAX_JUDGE_CALLS = 100
 HOW = "Paste JSON lists of the same length. `null` is an unanswered question."
 
 
 def page(metric: str) -> Any:
-    """Return the page of a metric, whose API has an endpoint ``score`` with the example's columns."""
+    """Return a metric's page. Its API endpoint ``score`` takes the columns of the example."""
     try:
         import gradio
     except ImportError:

@@ -32,7 +32,7 @@ Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
 # The code of a card may load a model.
 CARD_SECONDS = 600
-# What Spaces run on: the Python that checks their cards, and a tested version of gradio.
+# Spaces run on the version of Python that checks their cards, and on a tested gradio.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 GRADIO = "6.31.0"
 # The start of the page of a Space for a benchmark from outside: the Space contains the benchmark's
@@ -104,7 +104,7 @@ def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> R
     staged = Repository("space", f"{org}/{name}", folder)
     try:
         write_space(name, folder, org, wheel)
-        # The folder above has it as ORG/NAME, which the code of the card loads.
+        # The card's code loads ORG/NAME, which is a path in the folder ``spaces``.
         run_card(_card(folder), folder.parents[1])
         return replace(staged, files=digests(folder, manifest=True))
     except (QabenchError, OSError) as error:
@@ -204,7 +204,7 @@ def run_card(card: str, folder: Path) -> None:
         last = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise QabenchError(f"the card's code fails: {last[0]}")
     printed = process.stdout.splitlines()
-    # ``in`` reads on from the last line that was found, so that the order counts.
+    # ``in`` advances the iterator past the line that it finds, so the order of lines is checked.
     remaining = iter(printed)
     for stated in _STATED_OUTPUT.findall(code):
         if stated not in remaining:

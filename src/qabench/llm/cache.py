@@ -72,8 +72,8 @@ class ReplyCache(EntryFile):
             connection.execute("BEGIN IMMEDIATE")
             first = self._find(connection, [key]).get(key)
             if first is None or (first.is_empty and not reply.is_empty):
-                # An empty reply gives way to one with text. A damaged one cannot be read, and gives
-                # way as well.
+                # A reply replaces an empty one only if it has text. A damaged entry was not found,
+                # and is replaced, too.
                 first = None
                 entry = (
                     key,

@@ -1,4 +1,4 @@
-"""Counts the calls of a run, and keeps back further ones after a limit or an interrupt."""
+"""Counts the calls of a run, and holds further ones after a limit or an interrupt."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
 IN_JUDGE: ContextVar[bool] = ContextVar("in_judge", default=False)
-"""Whether a judge makes the call: it has limits of its own, and the run's are not for it."""
+"""Whether a judge makes the current call. Judges have their own limits, so a run's do not apply."""
 
 
 class CallGate:
-    """Counts calls, and keeps back those after a limit.
+    """Counts calls, and holds those after a limit.
 
-    A call that is kept back waits until it is cancelled. A reply that was paid for is written to the log only
-    when its question has ended, so the gate also knows which questions have a reply and have not ended.
+    A held call waits until it is cancelled. A reply that was paid for is written to the log only
+    when its question has ended, so the gate also knows which questions have a reply and have not
+    ended.
 
     Attributes:
         most: the number of calls that may be sent. None for no limit.
         asker: returns the question for which the code that runs now makes a call, or None.
-        on_change: called when a call is kept back, has failed, or a question has ended.
+        on_change: called when a call is held or has ended, and when a question has ended.
         is_closed: whether no further call may be sent, whatever their number.
         sent: the number of calls so far.
-        in_flight: those without a reply so far.
-        waiting: the number of calls that are kept back.
-        kept_back: questions with a call that is kept back, which cannot end.
+        in_flight: the number of sent calls that have no reply yet.
+        waiting: the number of calls that are held.
+        kept_back: questions with a held call, which cannot end.
         replied: the other questions with a reply that have not ended.
     """
 
@@ -50,7 +51,7 @@ class CallGate:
         self.is_closed = True
 
     async def wait_if_closed(self) -> None:
-        """Keep back the call that comes next, if the gate is closed."""
+        """Hold the next call forever if the gate is closed."""
         if not self.is_closed:
             return
         import anyio
@@ -66,7 +67,7 @@ class CallGate:
     @asynccontextmanager
     async def call(self) -> AsyncIterator[None]:
         """Reserve a call, and release it when it has ended."""
-        # No other task runs between the comparison and the count.
+        # There is no await between the comparison and the count, so no other task can run.
         if self.most is not None and self.sent >= self.most:
             self.close()
         await self.wait_if_closed()

@@ -218,7 +218,7 @@ class ChatClient:
                     rest = missing()
                     try:
                         if first_alone and rest and not self.answers:
-                            # In a thread, so that an interrupt does not end it.
+                            # The call runs in a thread, so that an interrupt does not end it.
                             key, outcome = threads.apply(work, (rest.pop(0),))
                             outcomes[key] = outcome
                             if outcome.reply is None and not self.answers and not self.unusable:
@@ -231,7 +231,7 @@ class ChatClient:
                         self._await_replies()
                         raise
         except BaseException:
-            # This ends the waits between attempts.
+            # Closing the client also ends the waits between attempts.
             self.http.close()
             raise
         finally:
@@ -249,7 +249,7 @@ class ChatClient:
 
     @contextmanager
     def _sending(self) -> Iterator[Any]:
-        """Yield what sends the calls of one ``complete``."""
+        """Yield the session that sends the calls of one ``complete``."""
         yield self.endpoint.openai_client(self.http.session)
 
     def _by_key(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatRequest]:
@@ -263,7 +263,7 @@ class ChatClient:
         """Wait until no other process calls the model. All threads of a process share its turn."""
         judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
         path = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
-        # One object per path counts its users in this process.
+        # A singleton lock counts its users in this process, so all threads share the turn.
         lock = FileLock(path, thread_local=False, is_singleton=True)
         for attempt in itertools.count(1):
             try:
@@ -338,7 +338,8 @@ class ChatClient:
         except Exception as error:
             # A server's answer can cause any error in openai or httpx2.
             failure = reason_of(error)
-            # An argument that openai does not know stays unknown.
+            # Other exceptions, such as for an argument that openai does not know, would be raised
+            # again.
             failure.transient &= isinstance(error, openai.APIConnectionError)
             # A server that has answered before may come back.
             failure.unreachable = failure.unreachable and not self.reached
@@ -351,7 +352,7 @@ class ChatClient:
         return reply
 
     def _rejection(self, response: Any) -> HttpError:
-        """Return the error of a response without success."""
+        """Return the error for a response with an error status."""
         body = text_of(response)
         error = status_error(response, body, "HTTP")
         if error.status in FATAL or NO_CREDIT in body:

@@ -182,7 +182,7 @@ def key_for_typed(base_url: str | None) -> str | None:
         or os.environ.get(JUDGE_BASE_URL)
         or origin(clean_url(base_url)) == origin(HUGGINGFACE)
     ):
-        # The key is for the server that the environment names.
+        # In these cases ``resolve_endpoint`` finds the key that is bound to the server, if any.
         return None
     return os.environ.get(JUDGE_KEY, "").strip() or None
 

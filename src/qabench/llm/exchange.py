@@ -47,7 +47,8 @@ class ChatRequest:
 
     def key(self, base_url: str) -> bytes:
         """Return a digest of everything that the reply depends on, including the namespace."""
-        # Older versions had the number of the reply here. With 0, their cached replies are found.
+        # The 0 stands for the number of the reply in older versions, so that their replies are
+        # still found.
         parts = [base_url, self.model, self.messages, dict(self.parameters), 0, self.namespace]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
@@ -243,8 +244,8 @@ def limited_replies() -> Iterator[None]:
     and Inspect would write the option to the log.
 
     A reply that is too large or not JSON becomes a response with an error status, because clients
-    repeat a call that ends with an exception. Only a client that reads the reply piece by piece
-    gets an exception.
+    repeat a call that ends with an exception. Only a client that streams the reply gets an
+    exception.
     """
     from openai import AsyncOpenAI
 
@@ -291,8 +292,8 @@ def _limited(
     from qabench.io.transport import MAX_REDIRECTS, make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
-        # A call of a model waits until the run's limit of calls lets it pass, and then comes here
-        # again as a request that is counted.
+        # A call to a model first waits for the gate. Then ``send`` is called again with the request
+        # marked as counted, and skips this branch.
         gate = gate_of_run()
         if gate and request.method == "POST" and not request.extensions.get(COUNTED):
             request.extensions = {**request.extensions, COUNTED: True}

@@ -1,7 +1,7 @@
 """Judges and evaluators at any provider of Inspect AI: anthropic/NAME, google/NAME, hf/NAME, ...
 
-Inspect talks to the provider. Everything else is the chat client's: the cache of replies that all
-processes share, one process at a time, limits of calls, retries, and errors in one line.
+Inspect sends the calls. Everything else is inherited from the chat client: the cache of replies,
+turns of processes, limits, retries, and errors in one line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from qabench.llm.exchange import (
 from qabench.llm.inspect_providers import check_provider, quiet_transformers, unknown_argument
 
 FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
-# The names of request parameters of OpenAI's API, where Inspect's differ.
+# Parameters of OpenAI's API -> Inspect's names for them, where these differ.
 OPTIONS = {"max_completion_tokens": "max_tokens", "stop": "stop_seqs"}
 # Closing a connection must not keep a finished command from ending.
 SECONDS_TO_CLOSE = 5.0
@@ -121,9 +121,10 @@ _users = 0
 
 @contextmanager
 def _limited_once() -> Iterator[None]:
-    """Limit the replies to the clients of providers, once for all judges of the process.
+    """Enter ``limited_replies`` once for all judges of the process.
 
-    The limit replaces a method of the clients' class, so overlapping uses must not restore it early.
+    It replaces a method of the HTTP clients' class. If each judge entered it, the first one to end
+    would restore the method for the others.
     """
     global _users
     with _guard:
@@ -152,13 +153,13 @@ class _Session:
     def generate(self, request: ChatRequest) -> Any:
         """Return the provider's output for a request."""
         options = self._options(request)
-        # Providers in this process sample unless they are told not to.
+        # Models in this process sample unless ``do_sample`` is false.
         is_in_process = self.caller.model.startswith(IN_PROCESS)
         is_greedy = is_in_process and options.get("temperature") == 0
         if is_greedy:
             options.pop("temperature")
         with self.loading:
-            # Weights are loaded outside of a call, because that can take longer than a call may.
+            # Load the weights before the call: loading may take longer than the timeout of a call.
             model = asyncio.run_coroutine_threadsafe(self._model(is_greedy), self.loop).result()
         call = asyncio.run_coroutine_threadsafe(self._generate(model, request, options), self.loop)
         timeout = None if self.caller.timeout == inf else self.caller.timeout
@@ -166,7 +167,7 @@ class _Session:
             return call.result(timeout)
         except TimeoutError:
             call.cancel()
-            # In this process the model still generates. The same call again would wait for it.
+            # A model in this process goes on generating, so a retry would only wait for it.
             raise HttpError("no reply in time", "", transient=not is_in_process) from None
 
     def close(self) -> None:
@@ -183,7 +184,7 @@ class _Session:
     async def _generate(self, model: Any, request: ChatRequest, options: Json) -> Any:
         from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig
 
-        # Each call has a context of its own, so this ends with the call.
+        # Each call runs in its own context, so the value is reset when the call ends.
         IN_JUDGE.set(True)
         kinds: dict[str, Any] = {"system": ChatMessageSystem, "user": ChatMessageUser}
         messages = [
@@ -204,14 +205,14 @@ class _Session:
         return options
 
     async def _model(self, is_greedy: bool) -> Any:
-        """Return the model, which is made in the loop that its connections belong to."""
+        """Return the model. It is created in the event loop, to which its connections belong."""
         if is_greedy not in self.models:
             from inspect_ai.model import GenerateConfig, get_model
 
             arguments = dict(self.caller.model_args)
             if is_greedy:
                 arguments["do_sample"] = False
-            # Retries are the chat client's, which counts them as calls.
+            # The chat client retries instead, and counts retries as calls.
             config = GenerateConfig(max_retries=0, max_connections=self.caller.concurrency)
             if self.caller.model.startswith(IN_PROCESS):
                 quiet_transformers()
@@ -224,7 +225,7 @@ class _Session:
                 reason = unknown_argument(error) or first_line(str(error))
                 raise InputError(f"the model {self.caller.model} was given {reason}") from error
             except Exception as error:
-                # A missing package or key.
+                # A package or key may be missing.
                 raise InputError(
                     f"the model {self.caller.model} cannot be used: {first_line(str(error))}"
                 ) from error

@@ -1,6 +1,7 @@
 """Providers of Inspect AI: their names, the arguments of their clients, and what they print.
 
-Runs and judges check these in the same way. A run imports nothing else of the client of judges.
+Runs and judges share these checks. They are apart from the judges' client, which runs do not
+import.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ VOCABULARY = "spm.model"
 CHECKPOINT_FILE = "bleurt_config.json"
 BY_NAME = " (a folder, identified by its name)"
 SPECIAL = ("[CLS]", "[SEP]")
-# Patterns of the converted weights' names, and the names in transformers' RemBERT.
+# Patterns of layer names in the converted weights -> names in transformers' RemBERT.
 LAYER_NAMES = {
     r"^bleurt\.encoder\.embedding_projection\.": "rembert.encoder.embedding_hidden_mapping_in.",
     r"^bleurt\.": "rembert.",
@@ -62,7 +62,7 @@ def _encodable(texts: Sequence[str]) -> list[str]:
     return [SURROGATE.sub("\ufffd", text) for text in texts]
 
 
-# Only these are signed by their name: a user's own object could have any name.
+# Only models loaded by this module are signed by name, because a user's object could have any name.
 _loaded_here: WeakSet[BleurtModel] = WeakSet()
 
 
@@ -142,10 +142,10 @@ def _by_transformers(model: str) -> BleurtModel:
         raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
     source = locate(model)
     if not cluster():
-        # A model that cannot be loaded is an error now, and not when scores are computed.
+        # Load the model now, so that an error is raised before scores are computed.
         _network(source)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
-    # As upstream, the ids are used whatever they are, even that of an unknown piece.
+    # As upstream, the ids are not checked, even if a piece is unknown.
     cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)
 
     def score(references: list[str], candidates: list[str]) -> list[float]:
@@ -221,7 +221,7 @@ def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
 def _scorer_of(
     source: ModelSource,
 ) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
-    """Return the function from a batch of ``pair_ids`` to its scores."""
+    """Return a function that maps a batch of ``pair_ids`` to scores."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
@@ -248,7 +248,7 @@ def _network(source: ModelSource) -> Any:
     from transformers import RemBertConfig, RemBertForSequenceClassification
 
     settings = json.loads(source.file("config.json").read_text(encoding="utf-8"))
-    # The converted config has another name for the size of the embeddings.
+    # The converted config names the size of the embeddings differently.
     settings.setdefault("input_embedding_size", settings.get("embedding_size"))
     if settings["input_embedding_size"] is None:
         raise cannot_load(source.name, "it has the embeddings of BERT, as models before BLEURT-20")

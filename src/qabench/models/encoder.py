@@ -16,10 +16,10 @@ from qabench.models.loader import locate
 
 MODEL = "BAAI/bge-small-en-v1.5"
 API_MODEL = "text-embedding-ada-002"
-# Limits of the calls of an API.
+# Limits for one call of the API.
 TEXTS_PER_CALL = 256
 LIMITS_OF_A_CALL = Limits(seconds=120.0)
-# One failed call would lose the vectors of all texts before it.
+# If a call fails for good, the vectors of all earlier texts are lost, so there are many retries.
 RETRIES = 6
 
 

@@ -81,7 +81,7 @@ def extremes(sentences: Sequence[str], judgments: Sequence[Entailed]) -> str:
 
 
 def _neutral(judgment: Entailed) -> np.float32:
-    """Return the probability of "0" against "1", as upstream computes it."""
+    """Return the softmax probability of "0" among "1" and "0", computed as upstream does."""
     logits = np.array([judgment.one, judgment.zero], dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         shares = np.exp(logits) / np.sum(np.exp(logits), axis=0)
@@ -112,7 +112,7 @@ def label_claims(
         MissingExtra: long evidence needs nltk.
         QabenchError: long evidence needs the data of Punkt.
     """
-    # Evidence and claim, and the prompt with both, of each claim with evidence, by position.
+    # For each claim that has evidence, by position: evidence and claim, and the prompt with both.
     texts: dict[int, tuple[str, str]] = {}
     prompts: dict[int, str] = {}
     for i, (claim, pieces) in enumerate(claims):
@@ -161,7 +161,7 @@ def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Split
         sentences = list(split(evidence))
         sentences_of_texts.append(sentences)
         for sentence in sentences:
-            # As upstream: the prompt with a sentence is the evidence of a second prompt.
+            # As upstream, the prompt for a sentence becomes the evidence in a second prompt.
             prompts.append(prompt_of(prompt_of(sentence, claim), claim))
     judgments = iter(_judge(model, prompts))
     shortened = []
@@ -186,8 +186,8 @@ class Entailment:
     Attributes:
         name: the model, its commit or digest, and the dtype.
         device: where it runs: "float32 on cpu".
-        batch_size: the number of prompts of 512 tokens per batch. Of shorter ones there are more.
-            A batch of more than 4 is slower on a CPU, whose caches it exceeds.
+        batch_size: the number of prompts of 512 tokens per batch. Batches of shorter prompts have
+            more. On a CPU, more than 4 are slower, because the batch exceeds its caches.
     """
 
     def __init__(self, source: ModelSource) -> None:
@@ -197,7 +197,8 @@ class Entailment:
         self.device = f"{source.dtype} on {source.device}"
         self.batch_size = 4 if source.device == "cpu" else 16
         self.tokenizer = source.tokenizer()
-        # The ids of the bare digits, as upstream (not of those that begin a word).
+        # As upstream, the ids of the bare digits, not of the tokens for digits at the start of a
+        # word.
         self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
         if self.tokenizer.unk_token_id in self.verdicts or None in self.verdicts:
             raise cannot_load(source.name, 'its vocabulary lacks "1" or "0", the verdicts of TRUE')

@@ -18,7 +18,7 @@ from qabench.io.environment import offline_variable
 from qabench.io.workers import cluster
 
 WEIGHTS = ("*.safetensors", "*.bin")
-# Every model has the first file, or if it is one of sentence-transformers the second.
+# Every model has the first file, except those of sentence-transformers, which have the second.
 CONFIGS = ["config.json", "modules.json"]
 PICKLED = ("google/t5_xxl_true_nli_mixture", "lucadiliello/BLEURT-20")
 
@@ -102,13 +102,13 @@ class ModelSource:
 def locate(model: str | ModelSource, *, dtype: str = "float32") -> ModelSource:
     """Find a model's files, and how to load them.
 
-    Its configuration is downloaded, and no weights. It runs on a GPU if there is one, here or for
-    the workers of the cluster in use.
+    This downloads the model's configuration, but no weights. The model will run on a GPU if there
+    is one, here or for the workers of the cluster in use.
 
     Args:
         model: a folder, or a name on the Hub, perhaps with a branch, tag or commit:
-            "BAAI/bge-small-en-v1.5@main". It is resolved to a commit. What was located already is
-            returned as it is.
+            "BAAI/bge-small-en-v1.5@main". It is resolved to a commit. A ``ModelSource`` is returned
+            as it is.
         dtype: "float32", "bfloat16" or "float16".
 
     Raises:

@@ -1,4 +1,4 @@
-"""The scores of the groups of a grouping, as rows of plain data."""
+"""The scores by group of questions, such as by domain, as rows of plain data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_GROUPS = 15
 
 
 def breakdown(runs: Mapping[str, Evaluation], grouping: str, title: str) -> Row | None:
-    """Return the scores of the largest groups by run, or None if there are no two groups.
+    """Return the scores of the largest groups by run, or None if there are fewer than two groups.
 
     Returns:
         "key" (the grouping), "title", "groups" (the names of the groups that are shown) and "rows",

@@ -24,7 +24,7 @@ def finding(comparison: Comparison, unscored: Sequence[str] = ()) -> str:
     pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
     nearest = (pairs or comparison.pairs)[0]
     if nearest.second == leader:
-        # If two scores are equal, the leader may be the second of the pair.
+        # If both scores of a pair are equal, either system may be its first.
         leader = nearest.first
         pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
     missing = f" {nearest.missing()}." if nearest.missing() else ""

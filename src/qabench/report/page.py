@@ -84,9 +84,9 @@ def _page(title: str, sections: Sequence[Section], numbers: Json, tables: Sequen
     return text.translate(_UNFIT)
 
 
-# Characters that HTML cannot contain. In the page's data they are escaped, and shown.
+# Characters that HTML cannot contain are replaced. In the page's data they are escaped instead.
 _UNFIT = dict.fromkeys([0, *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd")
-# Control characters, which a terminal would execute, are shown as their symbols.
+# Control characters are replaced by their visible symbols.
 _UNFIT |= {number: chr(0x2400 + number) for number in range(1, 32) if chr(number) not in "\t\n\r"}
 
 

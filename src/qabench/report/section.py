@@ -111,7 +111,7 @@ class Section:
 
     @cached_property
     def breakdowns(self) -> list[Row]:
-        """Return the scores by group, of groupings that no added section shows better."""
+        """Return the scores by group, unless a section of the benchmark shows the grouping."""
         replaced = {part.replaces for part in self.extra}
         breakdowns = []
         for grouping in self.groupings:
@@ -182,7 +182,7 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
     keys = distinct([re.sub(r"[^a-z0-9]+", "-", name) for name in names])
     sections = []
     for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
-        # The tasks of other harnesses have no name here, so questions tell which belong together.
+        # Tasks of other harnesses have no benchmark name, so they are matched by their questions.
         runs_of_config = members if name else matched(members)
         declared: dict[str, ScoreSpec] = {}
         for run in runs_of_config:

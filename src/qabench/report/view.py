@@ -1,4 +1,4 @@
-"""The data of the page besides report.json: questions with the marks of the runs, and answers."""
+"""The page's data besides report.json: the questions with each run's scores, and the answers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from qabench.report.section import Section
 Row = dict[str, Any]
 # The maximum number of kinds of problems that are shown for a run.
 SHOWN_PROBLEMS = 8
-# In characters: a page with hundreds of long conversations must still open. The logs have the
-# complete text.
+# Texts are shortened, because a page with hundreds of long conversations must still open. The logs
+# have the complete text. Limits in characters: of one text, of one conversation, and of all
+# conversations together. At least ``SHORTEST_SHARE`` characters of each message are kept.
 LONGEST_TEXT = 20_000
 LONGEST_CONVERSATION = 60_000
 LONGEST_OF_ALL = 60_000_000
 SHORTEST_SHARE = 400
-# Fields of a record that are in the page without a change.
+# Fields of a record that are written into the page unchanged.
 PLAIN = ("epoch", "status", "problem", "seconds", "cost", "input_tokens", "output_tokens")
 
 
@@ -44,7 +45,7 @@ def section_data(section: Section) -> Row:
         "groupings": [
             {"key": name, "name": section.grouping_title(name)} for name in section.groupings
         ],
-        # report.json has the rows of breakdowns.
+        # The rows of breakdowns are in report.json already.
         "breakdowns": [breakdown | {"rows": None} for breakdown in section.breakdowns],
         "details": list(map(form_data, section.benchmark.report().details)),
         "tests": comparison.about() if comparison else "",
@@ -62,7 +63,7 @@ def _paper(section: Section) -> Row:
 
 
 def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Row:
-    """Return a score of the page. Scores for different questions do not rank the systems."""
+    """Describe a score for the page. It ranks systems only if they have the same questions."""
     return {
         "ranks": comparison is not None and comparison.same_questions,
         "key": spec.name,
@@ -75,13 +76,13 @@ def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Row:
 
 
 def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Row]:
-    """Return each question, its statuses by run, and its marks by score and run."""
+    """Return each question with its statuses by run, and its values by score and run ("marks")."""
     by_run = [run.by_id() for run in section.runs.values()]
     ids = dict.fromkeys(chain.from_iterable(by_run))
     rows = []
     for id in ids:
         answers = [records.get(id, []) for records in by_run]
-        # At least one run has the question.
+        # The ids come from the runs, so at least one run has the question.
         first = next(chain.from_iterable(answers))
         statuses = []
         for records in answers:
@@ -103,7 +104,7 @@ def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Row]:
 
 
 def _marks(spec: ScoreSpec, records: Sequence[Record]) -> list[float | None]:
-    """Return a question's own scores: one per epoch, or one for all samples (pass@k)."""
+    """Return a question's values of a score: one per epoch, or a single one for pass@k."""
     if not (spec.reducer and records):
         scores = [item_score(spec, record) for record in records]
         return [None if score is None else round(score, 4) for score in scores]
@@ -138,6 +139,7 @@ def problems_of(section: Section) -> list[str]:
 
 def records_of(section: Section) -> list[dict[str, list[Json]]]:
     """Return the records of each run by question id, one per epoch."""
+    # Every run of a section has records (see ``sections_of``).
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
     records_of_runs = []

@@ -21,11 +21,11 @@ from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import rows_by_question, values_of
 from qabench.evaluation.score_spec import MEAN, Pass, ScoreSpec
 
-# Harnesses add up in other orders, and some round.
+# Harnesses sum in a different order, and some round.
 TOLERANCE = 1e-6
 # The minimum number of digits of a rounded score.
 FEWEST_DIGITS = 3
-# Metrics of Inspect that are the mean of the samples, and those that say how far samples differ.
+# Inspect's metrics that average the samples, and those that measure their spread.
 MEANS = ("accuracy", "mean")
 SPREADS = ("stderr", "bootstrap_stderr", "std", "var", "ci", "ci_wilson")
 # Inspect's reducers: functions from the scores of a question's epochs, in order, to its score.
@@ -57,7 +57,7 @@ class Reported:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        """Take a whole number that no float can hold as undefined."""
+        """Treat an integer that is too large for a float as undefined."""
         if isinstance(self.value, int) and abs(self.value) > sys.float_info.max:
             object.__setattr__(self, "value", inf)
 
@@ -83,13 +83,13 @@ class PassOfRight:
 
 
 def with_reducers(evaluation: Evaluation, reducers: Mapping[str, Sequence[str]]) -> Evaluation:
-    """Return a log with several epochs with one score for each reducer that the harness used.
+    """Return an evaluation with one score for each reducer that the harness applied to epochs.
 
     If the harness did not only average the epochs, the mean is named NAME.mean, so that nobody
     takes it for the score that the harness printed.
 
     Args:
-        evaluation: whose scores are means.
+        evaluation: the evaluation of a log, whose scores are means over all epochs.
         reducers: the names of the reducers of each score, such as {"match": ["max"]}.
     """
     if all(record.epoch == 1 for record in evaluation.records):
@@ -108,7 +108,7 @@ def with_reducers(evaluation: Evaluation, reducers: Mapping[str, Sequence[str]])
             if reducer is None:
                 continue
             values = []
-            # A score of another harness is one column, so a row has one number.
+            # A score that another harness wrote has one column, so each row has one number.
             for rows in rows_by_question(spec, evaluation.columns()).values():
                 values.append(reducer([row[0] for row in rows]))
             # A question with fewer epochs than k has no pass@k.
@@ -118,7 +118,7 @@ def with_reducers(evaluation: Evaluation, reducers: Mapping[str, Sequence[str]])
 
 
 def named_mean(spec: ScoreSpec) -> ScoreSpec:
-    """Return the mean over all epochs under a name of its own, such as "match.mean"."""
+    """Return the mean over all epochs under a separate name, such as "match.mean"."""
     name = f"{spec.name}.{MEAN}"
     return replace(spec, name=name, title=name, about=ABOUT.format(MEAN), columns=spec.needs)
 
@@ -142,7 +142,7 @@ def with_same_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _reducer(name: str) -> Callable[[Sequence[float]], float] | None:
-    """Return Inspect's reducer of this name, or None for one of another package."""
+    """Return Inspect's reducer with this name, or None if the reducer is another package's."""
     if name in REDUCERS:
         return REDUCERS[name]
     numbered = WITH_NUMBER.fullmatch(name)
@@ -155,7 +155,7 @@ def _reducer(name: str) -> Callable[[Sequence[float]], float] | None:
 
 
 def reduced_name(score: str, reducer: str | None, several: bool) -> str:
-    """Return the name of the score here that a reducer gives: "match.max", "match.pass@2"."""
+    """Return qabench's name for a score after a reducer, such as "match.max" or "match.pass@2"."""
     if not several or reducer is None:
         return score
     short = reducer.replace("pass_at_", "pass@").replace("pass_k_", "pass^")
@@ -163,7 +163,7 @@ def reduced_name(score: str, reducer: str | None, several: bool) -> str:
 
 
 def _reduced(spec: ScoreSpec, name: str, reducer: Callable[[Sequence[float]], float]) -> ScoreSpec:
-    """Return the score that is the mean over questions of what a reducer makes of their epochs."""
+    """Return the score that reduces the epochs of each question, and averages over questions."""
     own = reduced_name(spec.name, name, several=True)
     return replace(
         spec,
@@ -183,7 +183,7 @@ def reported_by_inspect(
     Every reducer leaves a single epoch as it is. The other metrics, such as the perplexity of a
     corpus, do not follow from one number per sample.
     """
-    # Each mean has the name of its reducer before it.
+    # Pairs of a reducer's name and the mean that it belongs to.
     means: list[tuple[str | None, Reported]] = []
     reducers: dict[str, list[str]] = {}
     other_metrics: list[Reported] = []
@@ -191,7 +191,7 @@ def reported_by_inspect(
         name = score["name"]
         base = name
         if name != score.get("scorer", name):
-            # The scorer's values are dicts, and this is one of their keys.
+            # A scorer whose values are dicts has one score per key, which is named after the key.
             base = f"{score['scorer']}.{name}"
         reducer = score.get("reducer")
         reducers_of_score = reducers.setdefault(base, [])
@@ -208,7 +208,7 @@ def reported_by_inspect(
             if reducer and reducer != MEAN:
                 kind = f"{kind} of {reducer}"
             means.append((reducer, Reported(base, kind, value, score.get("scored_samples"))))
-    # Only now all reducers of a score are known, on which its name depends.
+    # A score's name depends on all of its reducers, which are only known after the loop above.
     named = []
     for reducer, mean in means:
         has_other_reducer = bool(set(reducers[mean.score]) - {MEAN})
@@ -220,7 +220,7 @@ def reported_by_inspect(
 def with_reported(
     evaluation: Evaluation, reported: Sequence[Reported], others: Sequence[Reported] = ()
 ) -> Evaluation:
-    """Add a note for each score that the log's own aggregate has differently.
+    """Add a note for each score that differs from the log's own aggregate.
 
     Args:
         evaluation: an evaluation with the scores that follow from the samples.
@@ -266,10 +266,10 @@ def with_reported(
 
 
 def _is_equal(theirs: float, ours: float) -> bool:
-    """Return whether two scores are equal, up to the order of a sum and the log's rounding."""
+    """Return whether two scores are equal, apart from the log's rounding and order of summation."""
     if isclose(theirs, ours, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
         return True
-    # The log may have a rounded number, whose digits say how it was rounded.
+    # The log's number may be rounded. The number of its digits shows the precision.
     digits = len(repr(theirs).partition(".")[2])
     return FEWEST_DIGITS <= digits < 10 and isclose(round(ours, digits), theirs, abs_tol=1e-12)
 
@@ -277,7 +277,7 @@ def _is_equal(theirs: float, ours: float) -> bool:
 def _reason(
     evaluation: Evaluation, reported: Reported, spec: ScoreSpec | None, here: float | None
 ) -> str:
-    """Say why a score of the log is not what follows from its samples.
+    """Say why a score in the log differs from the one that its samples give.
 
     Args:
         evaluation: the evaluation of the samples.

@@ -1,4 +1,4 @@
-"""Reads logs of Inspect AI of any task: the scores are those that its scorers wrote."""
+"""Reads logs of any Inspect AI task, with the scores that the task's own scorers wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
     if path.suffix == ".json" and not starts_as_log(path):
         return []
     log = header_of(path)
-    # A log of qabench names its benchmark, and has another reader.
+    # qabench's own logs name their benchmark, and have another reader.
     if isinstance((log.spec.get("metadata") or {}).get("benchmark"), str):
         return []
     log, samples = read_samples(path, log)
@@ -42,12 +42,13 @@ def read_any_log(path: Path) -> list[Evaluation]:
         problems.append(f"questions without a sample: {len(missing)} ({some(missing)})")
     repeated = [id for id, count in Counter(log.listed_ids).items() if count > 1]
     if repeated:
-        # Also for ids such as 1 and "1", because the files of both samples have one name in the log.
+        # The log stores samples with equal ids under one file name. The ids 1 and "1" are equal,
+        # too.
         problems.append(
             f"ids of several questions, of which one has its sample in the log: {len(repeated)} ({some(repeated)})"
         )
 
-    # The header has scores of all samples, which the evaluation's own scores are compared with.
+    # The header has the scores over all samples. The scores computed here are compared with them.
     has_epochs = any(record.epoch > 1 for record in records)
     reported, reducers, others = reported_by_inspect(log.results, has_epochs)
     evaluation = evaluation_of(
@@ -79,8 +80,8 @@ def _without_samples(path: Path, log: Log) -> str:
 
 def any_record(sample: Sample) -> Record:
     """Return a sample of any task as a record, with the numbers of its scorers."""
-    # A scorer may leave out the answer that it extracted. Whether there is one follows from the
-    # completion.
+    # A scorer may omit the answer that it extracted. The completion then shows whether there is
+    # one.
     answer = sample.completion
     for score in sample.scores.values():
         if score.answer:

@@ -25,7 +25,7 @@ _MAX_MEMBER_BYTES = 4 << 30
 
 @contextmanager
 def open_archive(path: str | Path) -> Iterator[zipfile.ZipFile]:
-    """Open a log, whose compression older versions of Python cannot read."""
+    """Open a log's zip archive, even in versions of Python that lack its compression."""
     if sys.version_info < (3, 14):
         import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
     with zipfile.ZipFile(path) as archive:
@@ -53,7 +53,7 @@ def check_archive(path: Path) -> None:
                         # Reading to the end compares the checksum.
                         pass
     except Exception as error:
-        # The decompressor has errors of its own.
+        # The decompressor has its own exception classes.
         raise damaged(path, f"{name}: {error}") from None
 
 
@@ -98,7 +98,8 @@ def _cause(path: Path) -> str | None:
             with open_archive(path) as archive:
                 header = json_of(archive.read("header.json"))
     except Exception:
-        # It is damaged, which the caller says. The decompressor has errors of its own.
+        # The file is damaged, and the caller says so. The decompressor has its own exception
+        # classes.
         return None
     if not isinstance(header, dict):
         return None
@@ -114,7 +115,7 @@ def _cause(path: Path) -> str | None:
 
 
 def with_samples_once(file: Path, copy: Path) -> Path:
-    """Return a log in which each sample is once: the file itself, or a copy with the last answers.
+    """Return a log that has each sample once: the file itself, or a copy with the last answers.
 
     Inspect writes a sample again if a run was killed and resumed. Raises ValueError for two answers
     to one question.

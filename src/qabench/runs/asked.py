@@ -1,4 +1,4 @@
-"""Compares what the answers of a log were asked with what their setting asks.
+"""Compares the messages that a log's model was sent with those that its setting prescribes.
 
 The first messages are rendered again from the dataset's row and the setting, so that an edited log,
 or a program that changed the questions, is a deviation even though its metadata names the official
@@ -28,9 +28,9 @@ NOT_COMPARED = "not compared"
 def with_asked_texts(
     evaluation: Evaluation, setting: Setting, arguments: Mapping[str, Any]
 ) -> Evaluation:
-    """Sign that a run was not asked as its setting asks (``asked_text``).
+    """Sign in ``asked_text`` if a run's questions were not asked as its setting prescribes.
 
-    Without the field, every text that was sent first is what the setting asks.
+    If a signature lacks the field, the first messages of every question are the setting's.
 
     Args:
         evaluation: the evaluation of a log of a task of qabench, with the setting's own solver.
@@ -50,8 +50,8 @@ def with_asked_texts(
     if arguments.get("questions"):
         # The file may have changed since the run. Its digest is in the signature.
         return _signed(evaluation, groups, NOT_COMPARED + " (custom questions)", IRRELEVANT)
-    # The signatures of scores are of the prompt that was sent. The run's own was signed before the
-    # first call, and a model that rejects tools gets another prompt.
+    # Signatures of groups with scores come first, because they name the prompt that was sent. The
+    # others were written before the first call, and a model that rejects tools gets another prompt.
     scored = {spec.group for spec in evaluation.score_specs}
     prompt = None
     for group in sorted(groups, key=lambda group: group not in scored):
@@ -80,7 +80,7 @@ def with_asked_texts(
 
 
 def _groups_of_model(evaluation: Evaluation, without_model: Collection[str]) -> list[str]:
-    """Return the groups of scores with a signature that depend on what a model answered."""
+    """Return the signed groups of scores that depend on a model's answers."""
     return [group for group in evaluation.signatures if group not in without_model]
 
 
@@ -112,7 +112,7 @@ def is_sent_as(expected: Messages, messages: Sequence[Message]) -> bool:
 
 
 def _fits(expected: str, text: str) -> bool:
-    """Return whether a text is the expected one, in which ``UNKNOWN_TEXT`` stands for any text."""
+    """Return whether a text matches the expected one. ``UNKNOWN_TEXT`` in it matches any text."""
     fixed_texts = expected.split(UNKNOWN_TEXT)
     if len(fixed_texts) == 1:
         return expected.strip() == text.strip()
@@ -120,7 +120,7 @@ def _fits(expected: str, text: str) -> bool:
     end = fixed_texts[-1].rstrip()
     if not (text.startswith(start) and text.endswith(end) and len(text) >= len(start) + len(end)):
         return False
-    # The others must follow in their order, and none may overlap the one before.
+    # The parts between start and end must occur in order and without overlap.
     position = len(start)
     for fixed_text in fixed_texts[1:-1]:
         position = text.find(fixed_text, position)
@@ -131,7 +131,7 @@ def _fits(expected: str, text: str) -> bool:
 
 
 def with_edited_answers(evaluation: Evaluation) -> Evaluation:
-    """Sign how many answers are not what the model replied in the log, if there are any."""
+    """Sign the number of answers that are not among the model's replies in the log, if not 0."""
     logs = benchmark(evaluation.benchmark).logs()
     edited = 0
     for record in evaluation.records:

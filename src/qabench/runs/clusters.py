@@ -1,6 +1,7 @@
-"""Questions that belong together, such as those about one passage: intervals and tests are over clusters.
+"""Clusters of questions that belong together, such as those about one passage.
 
-Items of a cluster are not independent. Treating them as such makes intervals too narrow.
+Questions of a cluster are not independent, and treating them as independent makes intervals too
+narrow. So intervals and tests count a cluster as one unit.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from dataclasses import replace
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 
-# The field by which readers of logs put questions into clusters. Groupings of a report are short
-# and few, so readers drop fields such as the text of a passage.
+# The field by which questions of logs are clustered. Readers look it up themselves, because they
+# keep only fields with short values as groupings, and a passage's text is long.
 _KEY: ContextVar[str | None] = ContextVar("cluster", default=None)
 
 
 @contextmanager
 def clusters_named(key: str | None) -> Iterator[None]:
-    """Put questions of logs into clusters by a field of theirs, within the block."""
+    """Within the block, cluster the questions of logs that are read by the value of a field."""
     token = _KEY.set(key)
     try:
         yield
@@ -29,7 +30,7 @@ def clusters_named(key: str | None) -> Iterator[None]:
 
 
 def cluster_of(fields: Mapping[str, object]) -> str | None:
-    """Return the cluster of a question by its fields, or None without a named field."""
+    """Return the cluster of a question with these fields, or None if the field is not set."""
     key = _KEY.get()
     if key is None or fields.get(key) is None:
         return None

@@ -167,7 +167,7 @@ def compare(
 
 
 def _by_task(evaluations: Sequence[Evaluation]) -> list[list[int]]:
-    """Return the positions of the evaluations of each task, or of all if they can be compared."""
+    """Return the positions of the evaluations by task, or of all in one list if comparable."""
     everything = list(range(len(evaluations)))
     by_questions = grouped((evaluations[position].questions, position) for position in everything)
     tasks = list(by_questions.values())
@@ -205,7 +205,7 @@ def _compare_files(
         for label in by_label:
             if label not in comparison.systems:
                 unscored.append(f"{label} has no score {comparison.spec.name}")
-    # Without a pair there is nothing to compare: one system has several samples, and pass@k.
+    # A score may have no pair of systems: only systems with several samples have pass@k.
     shown = [comparison for comparison in computed if comparison.pairs]
     if not shown:
         raise InputError(_why_no_pairs(computed, unscored))
@@ -325,7 +325,7 @@ def _compare_logs(
     for label, evaluation in by_label.items():
         sentences = [*evaluation.notes, *left_out_sentences(evaluation, specs)]
         notes += [f"{label}: {sentence}" for sentence in sentences]
-    # Unlike files, all logs have each of these scores.
+    # These scores are the ones that all logs have, so none needs to be reported as absent.
     compared = [compare_evaluations(by_label, spec, **testing) for spec in specs]
     groups, notes_of_groups = _by_groups(by_label, specs, by, **testing)
     notes += notes_of_groups
@@ -349,9 +349,10 @@ def _not_in_common(by_label: Mapping[str, Evaluation], compared: Sequence[ScoreS
 
 
 def _with_common_groups(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return logs in which a question is in the groups that any of them has for it.
+    """Return evaluations in which each question has the groups that any of the logs gives it.
 
-    Harnesses keep different fields of a question, and a group without a question has no pair.
+    Harnesses record different fields of a question. Two systems can be compared on a group only if
+    both logs have its questions in the group.
     """
     groups: dict[str, dict[str, Sequence[str]]] = {}
     for evaluation in evaluations:
@@ -371,7 +372,8 @@ def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:
     if len(evaluations) < 2:
         sentence = "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         raise InputError(". ".join([sentence, *notes]))
-    # A file can have several systems. Predictions in memory have no file, and may be of two systems.
+    # One file may contain several systems, so its path alone is not a repetition. Predictions in
+    # memory have no path.
     systems = []
     for evaluation in evaluations:
         if not evaluation.path.startswith(IN_MEMORY):

@@ -1,6 +1,6 @@
 """Counts the calls and tokens of a run before it starts.
 
-The protocols are carried out without a harness, with a model that only counts.
+It executes the protocols without a harness, with a model that only counts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Counts:
         if not self.failure:
             reason = repr(error)
             if isinstance(error, QabenchError):
-                # Only the messages of this package are sure to say enough without their type.
+                # Messages of other packages may be incomprehensible without the type of the
+                # exception.
                 reason = str(error)
             self.failure = printable(reason, MAX_REASON)
 
@@ -81,7 +82,7 @@ class Counts:
 
 @dataclass
 class _Message:
-    """A message with what the protocols read of a message of the harness."""
+    """A message with those attributes of the harness's messages that protocols read."""
 
     role: str
     text: str
@@ -89,7 +90,7 @@ class _Message:
 
 
 class NamedModel:
-    """A model of which only the name is known. Anything else raises ``NeedsHarness``."""
+    """A model that is only known by name. Everything else about it raises ``NeedsHarness``."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -240,8 +241,8 @@ def count_calls(
             except NeedsHarness:
                 raise
             except Exception as error:
-                # A question that fails, such as without its page, does not end a run. A protocol from
-                # outside may raise anything.
+                # A question that fails, for example because its page is missing, does not end a
+                # run. A protocol from outside may raise anything.
                 counts.add_failure(error)
 
     async def count_all() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from qabench.evaluation.records import Score
 
 SCHEMA_VERSION = "0.3.0"
-# Providers in Inspect's names of models that made the models they serve.
+# Providers in Inspect's model names that develop the models they serve.
 DEVELOPERS = ("anthropic", "google", "mistral", "openai")
 GENERATION_OPTIONS = ("temperature", "top_p", "top_k", "max_tokens")
 # See ``qabench.stats.intervals.score_bounds``.
@@ -55,7 +55,7 @@ def write_evaluation(
         model_id: the model's id, such as "org/name". By default the name that was given to the run,
             if it has this form, else from the model's name in the run.
     """
-    # Find the id of the model and of the evaluation, which the paths follow from.
+    # Find the ids of the model and of the evaluation, which determine the paths.
     run = _without_paths(run)
     if model_id is None and re.fullmatch(r"[\w.-]+/[\w.-]+", run.given_name or ""):
         model_id = run.given_name
@@ -66,7 +66,8 @@ def write_evaluation(
     owner_folder = _as_folder(organization or developer)
     model = f"{owner_folder}/{_as_folder(model_name)}"
     evaluation_id = f"{run.benchmark}_{run.config}_{run.setting}/{model}/{run.created or run.path}"
-    # The collection's names of files are UUIDs. This one is the same for each export of a run.
+    # Every Eval Ever names files by UUIDs. This one is a digest, so that each export of a run
+    # writes the same file.
     unique = uuid.UUID(bytes=hashlib.sha256(evaluation_id.encode()).digest()[:16], version=4)
     folder_in_output = Path("data", run.benchmark, model)
 
@@ -126,7 +127,7 @@ def _model_id(model: str) -> str:
 
 
 def _as_folder(name: str) -> str:
-    """Return a name as the name of a folder, in which other characters are hyphens."""
+    """Return a folder name: characters that it cannot have are replaced by hyphens."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".") or "unknown"
 
 
@@ -141,10 +142,10 @@ def _without_paths(run: Evaluation) -> Evaluation:
         if isinstance(value, str | Path | list | dict):
             value = without_folders(str(value))
         arguments[name] = value
-    # Files of the same name in several folders stay different.
+    # The digest tells files with the same name in different folders apart.
     digest = hashlib.sha256(run.path.encode("utf-8", "replace")).hexdigest()[:8]
     model = without_folders(run.model)
-    # A model in a folder is hf//FOLDER/NAME in Inspect.
+    # Inspect's name for a model in a local folder is hf//FOLDER/NAME.
     if run.model.startswith("hf//"):
         model = f"hf/{Path(run.model).name}"
     signatures = {name: without_folders(line) for name, line in run.signatures.items()}

@@ -24,7 +24,7 @@ def predictions(run: Evaluation) -> str:
     logs = benchmark(run.benchmark).logs()
     predictions_by_id = {}
     for record in run.records:
-        # A file of predictions has one answer per question.
+        # A file of predictions has one answer per question, so only the first epoch is exported.
         if record.epoch == 1:
             predictions_by_id[record.id] = logs.prediction(record)
     rows = []

@@ -1,6 +1,6 @@
 """The signature fields of a run, read from Inspect's log.
 
-Where the log holds each of them: ``qabench.adapters.inspect_ai.facts``.
+``qabench.adapters.inspect_ai.facts`` declares what each field of the log means.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from qabench.io.redaction import printable
 from qabench.runs.asked import with_asked_texts, with_edited_answers
 from qabench.runs.log_types import Log
 
-# Inspect's name for no model, where a solver answers.
+# Inspect's name for no model, used for a solver that answers by itself.
 NO_MODEL = "none/none"
 # The prefix of the fields for a provider's arguments.
 MODEL_ARG = "model_arg_"
@@ -55,7 +55,7 @@ def facts_of(log: Log) -> Json:
     """Return the fields of a log that its run's scores depend on, by their name in signatures."""
     facts = signed(log.model_generation | log.generation, GENERATE_CONFIG)
     facts |= signed(log.run_options, EVAL_CONFIG)
-    # Arguments of the model's provider are signed one by one, below.
+    # Provider arguments are signed one by one below.
     without_arguments = {name: value for name, value in log.spec.items() if name != "model_args"}
     facts |= signed(without_arguments, EVAL_SPEC)
     arguments = {name.replace("-", "_"): value for name, value in log.model_args.items()}
@@ -75,7 +75,7 @@ def _shown(value: Any) -> Any:
     if len(value) > LONGEST:
         return digest([value])
     if value.startswith(("/", "~", ".")):
-        # The folders above it only say where it is on the machine of the run.
+        # The parent folders only describe the machine of the run.
         return value.rstrip("/").rpartition("/")[2]
     return value
 
@@ -104,7 +104,7 @@ def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
         _check_arguments(log, fields, evaluation.path)
         facts_of_group = {}
         if group not in logs.groups_without_model:
-            # The benchmark may sign an option of the generation under a name of its own.
+            # A benchmark may use its own name for a generation option in signatures.
             own_names = {}
             for name, option in logs.generation_fields.items():
                 if name in fields:
@@ -119,14 +119,14 @@ def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
 
     # Sign how the questions were asked.
     if solver := _solver_of(log, setting):
-        # A solver of one's own asks what it likes, so there is no text to compare with.
+        # A custom solver may send any prompt, so there is no text to compare with.
         return with_solver(evaluation, solver)
     evaluation = _requiring_run_fields(evaluation, scorer, log)
     return with_edited_answers(with_asked_texts(evaluation, setting, log.task_args))
 
 
 def _requiring_run_fields(evaluation: Evaluation, scorer: Benchmark, log: Log) -> Evaluation:
-    """Declare that the signatures of a run must say how it asked: only files may lack this."""
+    """Declare the fields about how a run asked as required. Only files may lack them."""
     asked_with = log.metadata.get(ASKED_WITH)
     required = {"prompt", *(asked_with if isinstance(asked_with, dict) else ())}
     declarations = dict(evaluation.declarations)

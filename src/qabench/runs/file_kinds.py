@@ -1,4 +1,4 @@
-"""What a file of results is: a log of Inspect, or of another harness, or something else."""
+"""Recognizes files of results: logs of Inspect, logs of other harnesses, and predictions."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def lm_eval_rows(path: Path) -> list[SourceRow] | None:
         with path.open("rb") as file:
             first_line = next(filter(bytes.strip, file), b"")
     except OSError:
-        # The reader of predictions says what is wrong with the file.
+        # The reader of predictions reports the error.
         return None
-    # A file of predictions is known by the text of its first line, which its reader parses.
+    # The text of the first line excludes most files of predictions, which would otherwise be parsed
+    # twice.
     is_list = first_line.lstrip().startswith(b"[")
     if not is_list and b'"filtered_resps"' not in first_line:
         return None

@@ -1,4 +1,4 @@
-"""Logs in a folder: every readable one is read, and the others are named."""
+"""Reads the logs in a folder, and names those that cannot be read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def read_folder(
         folder: the folder.
         benchmark: the benchmark. None for logs of any task.
         config: a config of the benchmark. None for all.
-        notes: gets one note for each log that cannot be read, and one for all other files.
+        notes: a list to which one note is added for each log that cannot be read, and one for all
+            files that are not logs.
         scores: names of scores. None for all.
         **options: see ``qabench.runs.log.read_run``.
 
@@ -44,7 +45,7 @@ def read_folder(
     left_out: list[str] = []
     other_files: list[str] = []
     files = [file for file in folder.rglob("*") if file.suffix in SUFFIXES]
-    # Inspect's names of logs begin with the date, so the order of names is that of time.
+    # Inspect's log names begin with the date, so sorting by name sorts by time.
     for file in sorted(files, key=lambda path: (path.name, path)):
         if not file.is_file():
             # Reading a pipe would wait for its writer.
@@ -55,10 +56,11 @@ def read_folder(
             foreign = read_foreign(file)
             run = None if foreign else _run_in(file, required, options)
         except (DataError, InputError) as error:
-            # One bad log does not stop the others. Files that are not logs are tables or documents
-            # of something else.
+            # One bad log must not stop the others. Files that are not logs, such as other tables,
+            # are counted in one note.
             if is_log(file):
-                # "FILE has no samples" is "it has no samples" here.
+                # The note already names the file, so "FILE has no samples" becomes "it has no
+                # samples".
                 reason = re.sub(rf"^{re.escape(str(file))}(:\s+)?", "", str(error))
                 if reason.startswith(" "):
                     reason = f"it{reason}"
@@ -100,7 +102,7 @@ def _run_in(
     # Imported here because it imports the model client.
     from qabench.runs.log import header_of, read_run
 
-    # The header says so without the samples, whose reading takes longest.
+    # The header names benchmark and config. Reading the samples takes longest.
     if not required.items() <= header_of(file).metadata.items():
         return None
     return read_run(file, **options)

@@ -27,7 +27,8 @@ from qabench.runs.file_kinds import sample_rows
 if TYPE_CHECKING:
     from qabench.runs.foreign_rows import Typed
 
-# A field of the metadata with more values, or with a longer one, is not a grouping.
+# A metadata field is a grouping if it has at most this many values, each of at most this many
+# characters.
 MAX_GROUPS = 50
 # Inspect's letters for correct, partly correct, incorrect and no answer, and texts of other scorers.
 VERDICTS = {
@@ -61,7 +62,7 @@ def number_of(value: object) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    # float() reads the words "nan" and "inf", which no mean can be made of.
+    # float() accepts "nan" and "inf", which cannot be averaged.
     if not isfinite(number):
         return None
     return number
@@ -115,7 +116,8 @@ def evaluation_of(
     if not records:
         raise InputError(f"{path} has no samples; was the run stopped?")
     samples = [(record.id, record.epoch) for record in records]
-    # Of a repeated sample, this has the last record, at the place of the first one.
+    # For a repeated sample, the dict keeps the position of the first record and the value of the
+    # last.
     last = dict(zip(samples, records, strict=True))
     repeated = [id for (id, _), count in Counter(samples).items() if count > 1]
     if repeated:
@@ -170,7 +172,7 @@ def _with_groupings(records: Sequence[Record]) -> list[Record]:
         for name, members in record.groups.items():
             distinct.add((name, *members))
     n_values = Counter(name for name, *_ in distinct)
-    # A field with as many values as there are questions, such as a number, groups nothing.
+    # A field with a different value for each question, such as a row number, groups nothing.
     most = min(MAX_GROUPS, len(ids) - 1)
     groupings = {name for name, count in n_values.items() if 1 < count <= most}
     with_groupings = []
@@ -189,7 +191,7 @@ def record_of(
     **fields: Any,
 ) -> Record:
     """Return a record, whose status follows from its answer, scores and problem."""
-    # Scores of log-likelihoods have no answer.
+    # Tasks that are scored by log-likelihood record no answer.
     status = ANSWERED if answer or scores else EMPTY
     # A sample that failed after its answer, such as while it was scored, has been answered.
     if fields.get("problem") and not answer:
@@ -211,7 +213,7 @@ def rows_of_samples(
     sample_of: Callable[[Row], Hashable],
     part_of: Callable[[Row], Hashable],
 ) -> list[list[Row]]:
-    """Return the rows of each sample: a second row of one filter is of a repetition of the sample."""
+    """Group rows by sample. A second row with the same part is from a repetition of the sample."""
     counts: Counter[Hashable] = Counter()
     samples: dict[Hashable, list[Row]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Types of what is read from the logs of other harnesses, and their validation.
+"""Types that validate the rows of other harnesses' logs.
 
 A type has the fields that are read. Other fields are not validated. Import this module only where
 such a log is read: importing pydantic takes a tenth of a second.
@@ -150,7 +150,7 @@ def checked(row: SourceRow, kind: type[Typed]) -> Row:
         kind.model_validate(row.fields)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        # pydantic also puts the names of a union's types into the place of the field.
+        # pydantic's location of an error also has the names of a union's types. Skip them.
         field = ""
         value: Any = row.fields
         is_missing = problem["type"] == "missing"

@@ -40,11 +40,12 @@ from qabench.runs.predictions import evaluate_predictions
 from qabench.runs.selection import with_scores
 
 Reply = str | dict[str, Any]
-# The row is a dict of its own, so that functions with ``row: dict[str, Any]`` and ``Mapping`` fit.
+# The row is typed as a dict, so that functions with ``row: dict[str, Any]`` and with ``row:
+# Mapping`` fit.
 Answer = Callable[[str, dict[str, Any]], Reply | Awaitable[Reply]]
-# The field of the file with the exception of a question.
+# In the file of answers, the field for the exception that a question raised.
 ERROR = "error"
-# The field with the name and the digest of the function that answered.
+# In the same file, the field for the name and the digest of the function that answered.
 FUNCTION = "function"
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, PurePath)
 _digests: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
@@ -143,7 +144,7 @@ def run(
     for id in asked:
         if id not in predictions:
             continue
-        # A failed question has no prediction: null can be an answer.
+        # A failed question must have no prediction at all, because null can be an answer.
         if ERROR in predictions[id]:
             errors[id] = predictions[id][ERROR]
         else:
@@ -265,7 +266,7 @@ def _append(path: Path, prediction: Json) -> None:
                 if file.write(line.encode()) < len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
-                # The next answer would continue this line.
+                # Otherwise, the next answer would be appended to this incomplete line.
                 file.truncate(size)
                 raise
     except OSError as error:
@@ -281,7 +282,8 @@ def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json
     fields_of_reply = reply if isinstance(reply, dict) else {field: reply}
     prediction = {**fields_of_reply, "id": id, FUNCTION: function}
     try:
-        # As it is read from the file when the run is repeated: a tuple is a list, and NaN no answer.
+        # A repeated run reads the answer from the file, so convert it in the same way now: a tuple
+        # becomes a list, and NaN is rejected.
         written: Json = json.loads(json.dumps(prediction, allow_nan=False))
         scorer.read([written])
     except (TypeError, ValueError) as error:
@@ -321,7 +323,7 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
             "or a variable that it uses has changed. To keep the old answers apart, give another output; to discard "
             "them, delete the file; to count them as well, set keep_answers=True"
         )
-    # Failed questions are asked again, so their lines go. A last line that is cut off goes, too.
+    # Failed questions are asked again, so their lines are removed. So is an incomplete last line.
     lines = [json.dumps(fields) + "\n" for fields in predictions.values()]
     write_text(path, "".join(lines))
     return predictions
@@ -367,7 +369,7 @@ def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
         return text
     texts = [_text(part, constants_only, met) for part in _parts(value)]
     if isinstance(value, set | frozenset):
-        # Sets are in another order in each process.
+        # The order of a set differs between processes.
         texts.sort()
     return f"{text}({', '.join(texts)})"
 

@@ -1,4 +1,4 @@
-"""Labels of people: read from a table or from the dataset, and scores corrected by them."""
+"""Labels of people: reads them from a table or from the dataset, and corrects scores by them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_labels(source: str | Path | Mapping[str, float]) -> Labels:
         if not by_item:
             raise InputError("there are no labels: the mapping has no value")
         return Labels("the mapping of labels", by_item)
-    # A label without a system has "" here, and is used for each system without one of its own.
+    # A label with the system "" is used for each system that has no label of its own.
     labels: dict[tuple[str, str], Label] = {}
     for row in read_table(source, ("id", "label")):
         number = _value(row.fields["label"], f"{row.where}: the label")
@@ -149,7 +149,8 @@ def with_human(
             results.append(evaluation)
             continue
         results.append(replace(evaluation, corrections=tuple(corrections)))
-        # A note about labels of no system would be repeated for each system.
+        # Several systems may give the same note, for example about labels that belong to none of
+        # them.
         notes += [note for note in unused if note not in notes]
     if failures and len(failures) == len(evaluations):
         raise failures[0]
@@ -165,7 +166,7 @@ def _check_systems(
         for score in scores:
             for item in score.items:
                 label = labels.of_score(score, item, "")
-                # A label with the text of its answer is only used for this answer.
+                # A label that contains its answer's text is only used for this answer.
                 if label is None or label.answer:
                     continue
                 first, text = texts.setdefault(item.id, (evaluation.model, item.text))

@@ -1,4 +1,4 @@
-"""Estimates the calls of a task that needs Inspect AI: its tokenizers, tools, or own solvers."""
+"""Estimates the calls of a task that needs Inspect AI: tokenizers, tools, or a custom solver."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def counted_by_inspect(
     """Run a task with a model that only counts its prompts."""
     title = f"{benchmark.title}, {setting.name}, cannot be planned"
     arguments = dict(arguments)
-    # This registers the tasks. Only commands that need a task's object import all of Inspect.
+    # Tasks are only registered by commands that need them, because that imports all of Inspect.
     inspect_tasks(benchmark)
     # Inspect does not know the context window of the model that only counts.
     window = known_window(model)

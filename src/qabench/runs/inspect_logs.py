@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ModelUsage
     from pydantic import BaseModel
 
-# Most of a log's bytes, which records do not need.
+# These fields take up most of a log, and records do not need them.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
 
 

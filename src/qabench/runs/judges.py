@@ -193,13 +193,13 @@ def asked(
 
 
 def only_asked(evaluation: Evaluation, ids: set[str]) -> Evaluation:
-    """Return an evaluation of the questions that were asked: others say nothing about a judge."""
+    """Return an evaluation without questions that the judge was not asked."""
     records = [record for record in evaluation.records if record.id in ids]
     return replace(evaluation, records=records, expected=len(records))
 
 
 def chosen(questions: Sequence[Question], limit: int | None, seed: int = SEED) -> list[Question]:
-    """Return a random part of questions in their order, so that it stands for all of them."""
+    """Return a random subset of the questions, in their original order."""
     if limit is None or limit >= len(questions):
         return list(questions)
     positions = np.random.default_rng(seed).permutation(len(questions))[:limit]
@@ -248,7 +248,7 @@ def judge(
             "for labels of your own answers, and `qabench score --human` uses it"
         )
 
-    # Every model is asked about the same questions. Verdicts that exist need none.
+    # Every model is asked about the same questions. Judges whose verdicts exist are not asked.
     questions: list[Question] = []
     if any(isinstance(judge, Caller) for judge in judges):
         loaded = scorer.load(config, None, **without_none(options)).rows
@@ -276,7 +276,7 @@ def judge(
                 **without_none(options),
             )
         except InputError as error:
-            # The others are still worth their comparison.
+            # The other judges can still be compared.
             failures.append(error)
             notes.append(f"left out: {error}")
             continue
@@ -298,7 +298,7 @@ def judge(
     published_scores = []
     if published:
         for score in scorer.numbers().published():
-            # A score without a config is of all of them.
+            # A published score that names no config is valid for every config.
             if score.config in ("", evaluations[0].config):
                 published_scores.append(score)
     return JudgeReport(

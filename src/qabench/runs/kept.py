@@ -1,4 +1,4 @@
-"""What is computed once per version and kept in the cache: counts of planned runs, and options."""
+"""Keeps results in the cache that stay the same for a version: counts of planned runs, options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from qabench.io.limits import json_of
 from qabench.loading_scripts import dataset_table, shipped_names
 
 FOLDER = "plans"
-# The end of a version with uncommitted changes, whose results are not kept.
+# The suffix of the version of code with uncommitted changes. Its results are not kept.
 DIRTY = ".dirty"
 
 
@@ -51,7 +51,7 @@ def kept(
     if not is_final(result):
         return result
     with suppress(QabenchError):
-        # A cache that cannot be written only costs the time again.
+        # If the cache cannot be written, the result is computed again the next time.
         write_json(path, result)
     return result
 
@@ -70,7 +70,7 @@ def _is_file(value: object) -> bool:
 
 
 def _here(benchmark: Benchmark) -> Json:
-    """Return what can change prompts on this machine: the available source files, and variables."""
+    """Return what prompts depend on here: available source files, and QABENCH_ variables."""
     files = []
     for path, source in dataset_table(benchmark.name).sources.items():
         if available(source):

@@ -99,7 +99,7 @@ def harness_facts(
         _add_signed(facts, system, "model_args", arguments, prefix=MODEL_ARGUMENT)
     else:
         facts["harness_options"] = WITHOUT_RESULTS
-    # What the calls were sent counts more than what the task wrote, so it is added after it.
+    # The options of the calls override what the task wrote, so they are added later.
     metadata = object_or_empty(task_config.get("metadata"))
     facts |= _signed_by_task(metadata)
     facts |= _options_of_calls(rows)
@@ -176,8 +176,8 @@ def _model_arguments(arguments: Any) -> Json:
     for pair in arguments.split(","):
         name, _, value = pair.partition("=")
         values[name.strip()] = value
-    # An argument that is off is the same as none. If a name is there twice, the last value counts,
-    # so that all are read before.
+    # An argument that is off equals an absent one. It is removed only now, because if a name is
+    # repeated, the last value counts.
     for name, value in list(values.items()):
         if value.lower() in ("false", "none", ""):
             del values[name]
@@ -239,7 +239,7 @@ def _differing_prompts(
     metadata: Mapping[str, Any],
     in_template: bool,
 ) -> Json:
-    """Return the field that counts the prompts that are not the benchmark's. Empty without any."""
+    """Return a field with the number of prompts that are not the benchmark's, or {} if all are."""
     contexts = [(str(document_id(doc)), context) for doc, context, _ in _calls(rows)]
     if not contexts:
         return {"asked_text": "not recorded"}
@@ -253,7 +253,7 @@ def _differing_prompts(
     try:
         asking = benchmark.asking(**arguments)
         for id, context in contexts:
-            # The dataset's row, because the document in the log may have been edited as its prompt.
+            # Take the dataset's row: if the log was edited, its document may have been edited, too.
             row = row_of.get(id)
             if row is None or not _is_sent_as(asking.messages(row), context, in_template):
                 differing += 1

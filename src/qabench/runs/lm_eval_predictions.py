@@ -29,23 +29,24 @@ from qabench.runs.lm_eval_samples import (
     lm_eval_task,
 )
 
-# A character beyond 16 bits is two escaped ones in JSON.
+# JSON in ASCII writes a character beyond 16 bits as two escapes of six characters each.
 CHARACTERS_IN_JSON = 12
 
 
 def predictions_in_samples(
     scorer: Benchmark, path: Path, samples: Sequence[SourceRow]
 ) -> Predictions:
-    """Return the answers in the samples of a file."""
+    """Return the answers in a file's samples as predictions."""
     answers = [_limited(answer_in(sample)) for sample in samples]
     predictions = read_predictions(answers, scorer.prediction_fields, scorer.id_fields)
     return replace(predictions, path=str(path))
 
 
 def _limited(answer: Row) -> Any:
-    """Return a prediction, as a line of JSON if it may be too long for a line of a file.
+    """Return a prediction. One that may be too long for a line of a file is returned as JSON.
 
-    The reader of predictions measures lines, so that the answer is a bad line as in any other file.
+    The reader of predictions checks the length of lines of JSON, and so reports a long answer here
+    in the same way as in any other file.
     """
     characters = sum(len(str(value)) for value in answer.values())
     if characters <= MAX_REPLY_CHARACTERS // CHARACTERS_IN_JSON:
@@ -54,7 +55,7 @@ def _limited(answer: Row) -> Any:
 
 
 def config_of_samples(scorer: Benchmark, path: Path) -> str | None:
-    """Return the config that the harness asked, or None if the file does not say it."""
+    """Return the config that the harness evaluated, or None if the file does not name it."""
     try:
         configs = list(dataset_table(scorer.name).configs)
     except QabenchError:
@@ -71,7 +72,7 @@ def with_harness_facts(
     config: str | None,
     questions: Path | None,
 ) -> Evaluation:
-    """Return the evaluation of a file of samples with what the harness did in its signatures."""
+    """Add how the harness ran, according to its samples and results, to the signatures."""
     rows = [row.fields for row in samples]
     loaded = scorer.load(config, questions).rows
     try:
@@ -84,7 +85,7 @@ def with_harness_facts(
         name, own_fields = parse(line)
         added = {}
         for field, value in facts.fields.items():
-            # What scoring says of itself stays, such as the data that was scored.
+            # Fields that scoring has signed take precedence, such as the digest of the scored data.
             if field not in own_fields:
                 added[field] = value
         signatures[group] = with_fields(line, **added)
@@ -93,10 +94,10 @@ def with_harness_facts(
 
 
 def over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
-    """Return the evaluation over the questions that are in the file, as the harness scores it.
+    """Restrict an evaluation to the questions in the file, as the harness does.
 
-    With ``--limit``, the harness asks a part of the questions. The scores over all of them are a
-    note.
+    With ``--limit``, the harness asks only some questions. A note states the scores over all of
+    them.
     """
     asked = {row.id for row in predictions.rows}
     records = [record for record in evaluation.records if record.id in asked]
@@ -114,7 +115,7 @@ def over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
     signatures = {}
     for group, line in evaluation.signatures.items():
         signatures[group] = with_fields(line, asked=questions)
-    # Questions that were not asked have no prediction, which is no problem of the file.
+    # Questions that were not asked have no prediction, which is not a problem of the file.
     problems = [text for text in evaluation.problems if not text.startswith(WITHOUT_PREDICTION)]
     return replace(
         evaluation,

@@ -91,7 +91,7 @@ def _with_filters(rows: list[Row], task: str, results: Json) -> list[Row]:
         names.append(str(object_or_empty(declared).get("name")))
     counts = Counter(map(_document_id, rows))
     repetitions = max(counts.values(), default=1)
-    # A file to which a second one was appended also repeats ids, but not the number of filters.
+    # Two concatenated files repeat ids as well, but usually not exactly once per filter.
     is_by_filter = repetitions > 1 and set(counts.values()) == {repetitions}
     if names:
         is_by_filter = is_by_filter and repetitions == len(names)
@@ -102,7 +102,7 @@ def _with_filters(rows: list[Row], task: str, results: Json) -> list[Row]:
     for row in rows:
         id = _document_id(row)
         metrics = row.get("metrics") or [key for key in row if key not in SAMPLE_KEYS]
-        # The second row of a document is of the second filter, wherever it is in the file.
+        # The second row of a document belongs to the second filter, wherever it is in the file.
         filter_name = names[seen[id]] if is_by_filter else None
         named.append({**row, "metrics": metrics, "filter": filter_name})
         seen[id] += 1
@@ -185,7 +185,7 @@ def lm_eval_config(path: Path, configs: Collection[str]) -> str | None:
         return str(in_results)
     in_name = []
     for config in configs:
-        # Names of tasks have "_" for "-", and the name of a config is a whole part of them.
+        # Task names have "_" instead of "-", and contain the config's name between underscores.
         if f"_{config.replace('-', '_')}_" in f"{task}_":
             in_name.append(config)
     return max(in_name, key=len, default=None)

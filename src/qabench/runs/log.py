@@ -39,7 +39,7 @@ from qabench.runs.log_types import Log, Sample, SampleError, in_order
 from qabench.runs.plain import read_plain_header, read_plain_samples
 from qabench.runs.rescoring import rescored
 
-# Inspect writes exceptions by their repr.
+# Inspect writes the repr of an exception.
 _OWN_ERROR = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 STOPPED = "the run was stopped before the answer"
@@ -57,7 +57,7 @@ def read_run(
 ) -> Evaluation:
     """Return the run in a log, with its answers scored again.
 
-    For a killed run, it has the answers that ``resume`` keeps.
+    If the run was killed, the evaluation has the answers that ``resume`` would keep.
 
     Args:
         path: the log (.eval).
@@ -137,8 +137,8 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
             # This question was being answered when the run ended, or still is.
             continue
         records.append(record)
-        # A sample that failed, or asked no model, does not know all that the others were asked
-        # with.
+        # The signature of a sample that failed, or that asked no model, lacks some fields about how
+        # the model was asked. ``merged`` must not take that for a difference.
         is_complete = record.status != FAILED and record.replies != 0
         for group, line in signatures_of_sample.items():
             lines.setdefault(group, []).append((line, is_complete))
@@ -148,7 +148,7 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
     for group, lines_of_group in lines.items():
         signatures[group] = merged(lines_of_group)
     has_scores = any(record.scores for record in records)
-    # The folder of a local model is what the user knows it by.
+    # Users know a local model by its folder.
     local = {}
     if "model_path" in log.model_args:
         local["model_path"] = log.model_args["model_path"]
@@ -219,7 +219,7 @@ def scored_record(sample: Sample) -> tuple[Record, dict[str, str]]:
 
 
 def record_of(sample: Sample, answer: str | None) -> Record:
-    """Return what the record of a sample has for any task, with the answer that was scored."""
+    """Return the parts of a sample's record that do not depend on the task."""
     status, problem = _status(sample)
     if status in (FAILED, REFUSED):
         answer = None
@@ -281,7 +281,7 @@ def failure(error: SampleError) -> str:
             if line[:1].strip() and "Error: " in line:
                 return printable(line)
         return "the call failed in all its retries"
-    # The messages of this package say enough without the name of their class.
+    # This package's messages are comprehensible without the name of the exception class.
     message = error.message
     own = _OWN_ERROR.fullmatch(message)
     if own:

@@ -82,7 +82,7 @@ def values_of_another_kind(path: str, value: Any, kind: Any) -> Iterator[tuple[s
 
 
 def check_is_own(path: str | Path, task: str, metadata: Mapping[str, Any] | None) -> None:
-    """Raise InputError for the log of a task that is not of qabench."""
+    """Raise InputError for the log of a task that does not belong to qabench."""
     metadata = metadata or {}
     names = ("benchmark", "config", "setting")
     if lacking := [name for name in names if not isinstance(metadata.get(name), str)]:
@@ -109,7 +109,7 @@ def check(path: str | Path, where: str, value: object, kind: Any) -> None:
 
 
 def check_sample(path: str | Path, sample: Sample, scorer: Benchmark) -> None:
-    """Raise InputError for a field of a sample or its scores that no task of qabench writes so."""
+    """Raise InputError for fields of a sample or its scores that qabench does not write so."""
     where = f"sample {sample.id!r}"
     check(path, f"{where}, metadata", sample.metadata, SAMPLE)
     detail_kind = (dict(scorer.logs().kinds.get("detail", {})), None)

@@ -1,7 +1,7 @@
 """A log of Inspect AI as typed records, which both of its readers return.
 
-``plain`` reads the JSON itself, and ``inspect_logs`` reads with Inspect's classes. What comes after
-them does not know which one it was.
+``plain`` reads the JSON itself, and ``inspect_logs`` reads with Inspect's classes. Other code does
+not need to know which of them read a log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Log:
         solver_args: its arguments.
         steps: the solvers.
         finish: the solver that runs last, or None.
-        results: the scores that the log has of itself, or {}.
+        results: the aggregate scores in the log's header, or {}.
     """
 
     is_plain: bool
@@ -130,8 +130,8 @@ class Sample:
         seconds: the time without waiting for other samples.
         metadata: what the task says about the question.
         scores: the scores by the name of their scorer.
-        is_invalidated: whether somebody used Inspect's command for it.
-        invalidation_reason: the reason that was given.
+        is_invalidated: whether somebody invalidated the sample with Inspect's command.
+        invalidation_reason: the reason that they gave.
     """
 
     id: str | int

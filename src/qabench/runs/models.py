@@ -204,9 +204,10 @@ async def _call_once(make: Callable[..., Any], config: Any, say: Callable[[str],
         config.max_retries = 1
     waiting = f"waiting for the model's first answer, up to {config.timeout} s (--timeout)"
     with limited_replies():
-        # An object of its own: the connections of the run's would belong to this event loop.
+        # A separate object for this call, because a model's connections belong to the event loop in
+        # which they were opened, and the run has another loop.
         instance = make(memoize=False)
-        # Servers reject a wrong name at once, so a message for such a call would be in vain.
+        # Servers reject a wrong name at once. Wait a moment before telling the user to wait.
         silence = min(SECONDS_IN_SILENCE, config.timeout / 2)
         sentence = asyncio.get_running_loop().call_later(silence, say, waiting)
         try:
@@ -217,8 +218,8 @@ async def _call_once(make: Callable[..., Any], config: Any, say: Callable[[str],
     model = str(instance)
     is_name_asked_for = not name_in_reply or f"/{model}".endswith(f"/{name_in_reply}")
     if model.startswith(ADDRESSED) and not is_name_asked_for:
-        # Some servers have one model, and answer with it whatever name is asked for. Aliases, which
-        # are common, also have another name.
+        # Some servers have one model, and reply with it whatever name is asked for. This is only a
+        # note, because the name that was asked for may also be an alias.
         say(f"the server calls the model {printable(name_in_reply)} in its reply")
 
 

@@ -131,7 +131,7 @@ def read_plain_header(path: str | Path) -> Log:
     _check("header", header, _HEADER)
     spec = header["eval"]
     plan = header["plan"]
-    # Changes of the metadata are written beside it.
+    # Later changes to the metadata are in ``log_updates``, which this reader does not apply.
     if (
         header.get("version") != VERSION
         or header.get("status") not in FINISHED
@@ -188,7 +188,7 @@ def read_plain_samples(path: str | Path, ids: Collection[str], epochs: int) -> I
 
 
 def _sample(values: Json) -> Sample:
-    """Return a sample of which Inspect's classes would read the same."""
+    """Return a sample with the values that Inspect's classes would read."""
     _check("sample", values, _SAMPLE)
     output = values["output"]
     stop_reason = None

@@ -172,9 +172,9 @@ def _of_systems(
     if len(systems) != 2:
         raise InputError(f"--from takes two systems; these are {len(systems)}")
     comparison = compare(scorer.name, config, list(systems), score, **options)
-    # Two systems are one pair.
+    # Two systems form exactly one pair.
     (pair,) = comparison.pairs
-    # The variance of one question's difference: the standard error is that of a mean over them.
+    # The variance of a single question's difference, from the standard error of the mean over n.
     error = pair.difference.interval.standard_error
     observed = error**2 * pair.n
     if not observed > 0:
@@ -242,7 +242,7 @@ def _within(comparison: Comparison, spec: ScoreSpec) -> tuple[float | None, floa
             if len(values) > 1:
                 repeated.append(np.var(values, ddof=1))
         epochs.append(max(counts, default=1))
-        # A score that is a function of sums, such as a ratio, is no mean over answers.
+        # A score that is a function of sums, such as a ratio, is not a mean over answers.
         if spec.function is None and repeated:
             variances.append(float(np.mean(repeated)))
             of_means += variances[-1] / epochs[-1]

@@ -17,18 +17,18 @@ from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 
-# Values of a signature's field for a model.
+# Values that a signature's field for a model can have instead of a model's name.
 UNSTATED, NONE = "unstated", "none"
-# Versions of libraries differ in the last digits.
+# Results of different library versions may differ in the last digits.
 TOLERANCE = 1e-9
 
 
 def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> Evaluation:
-    """Return the evaluation of a log with scores of its answers by today's code.
+    """Return the evaluation of a log with its answers scored again by today's code.
 
     Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed
-    again are the recorded ones, and ``Evaluation.recorded`` says so, which is a deviation. The
-    fields of a signature that describe how the model was asked are the recorded ones.
+    again keep their recorded values. ``Evaluation.recorded`` lists them, and they are a deviation.
+    The fields of a signature that describe how the model was asked keep their recorded values, too.
 
     Args:
         run: the evaluation of a log.
@@ -58,14 +58,15 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
     for epoch, evaluation in epochs.items():
         for record in evaluation.records:
             new_records[epoch, record.id] = record
-    # Each record of the log with its record of today, or None without one.
+    # Pairs of a record of the log and its rescored record, or None if there is none.
     pairs = []
     for record in run.records:
         pairs.append((record, new_records.get((record.epoch, record.id))))
     kept_groups = set()
     kept_columns: set[str] = set()
     for group, names in columns.items():
-        # Without the model of the run, or one of its replies, the recorded scores stay.
+        # Scores by a model are kept as recorded if the model differs or a reply is not in the
+        # cache.
         if not _is_by_same_model(scorer, run, today, group) or _lacks_a_score(pairs, names):
             kept_groups.add(group)
             kept_columns |= names
@@ -118,7 +119,7 @@ def _columns_of_groups(scorer: Benchmark, run: Evaluation) -> dict[str, set[str]
 
 
 def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
-    """Return the predictions of each epoch that would get the scores of the answers."""
+    """Return predictions, by epoch, that are scored like the answers in the log."""
     logs = scorer.logs()
     rows: list[tuple[int, Prediction]] = []
     for number, record in enumerate(run.records, start=1):
@@ -128,7 +129,7 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
 
 
 def _is_by_same_model(scorer: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
-    """Return whether today's code has the group's scores, by the same model as the log."""
+    """Return whether today's code computed the group, and not by another model than the log's."""
     if group not in today.signatures:
         return False
     fields = _fields(today.signatures[group])
@@ -148,7 +149,7 @@ def _lacks_a_score(pairs: list[tuple[Record, Record | None]], columns: set[str])
 
 
 def _with_new_scores(old: Record, new: Record | None, kept_columns: set[str]) -> Record:
-    """Return a record of the log with today's scores, but for the columns that are kept."""
+    """Return a record of the log with today's scores, except in the columns that are kept."""
     scores = {}
     for name, value in old.scores.items():
         if name in kept_columns:
@@ -197,7 +198,8 @@ def _signed(recorded: str, today: str) -> str:
     name, fields = parse(today)
     merged = dict(_fields(recorded))
     for field, value in fields.items():
-        # Scoring does not know which questions were asked, nor a model that it did not ask.
+        # Rescoring does not know which questions were asked, and leaves models unstated that it did
+        # not ask. These fields keep their recorded values.
         if field != ASKED and value != UNSTATED:
             merged[field] = value
     # The new signature gets today's version.

@@ -79,12 +79,12 @@ if TYPE_CHECKING:
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
 # they are not shown.
 QUIET: dict[str, Any] = {"display": "none", "log_level": "error", "score_display": False}
-# If no answer comes for this many seconds, a note says so.
+# The user is told if the server gives no answer for this many seconds.
 BEFORE_NOTE = 5.0
-# Schedulers kill a process some seconds after SIGTERM, at least 10.
+# Schedulers kill a process 10 or more seconds after SIGTERM, so the run ends before that.
 SECONDS_AFTER_SIGTERM = 5.0
-# After an interrupt or a limit, for scoring and writing the answers whose replies are here. A
-# question that goes on with searching for pages could take minutes.
+# The time after an interrupt or a limit to score and write the answers whose replies have arrived.
+# It is limited because a question that goes on to search for pages could take minutes.
 SECONDS_TO_WRITE = 10.0
 WAITING = "waiting for the replies in flight, so that they are kept (Ctrl-C again: don't)"
 
@@ -106,31 +106,34 @@ class Watch:
         on_log: called with the log's path before the first question.
         on_progress: called with the number of answered questions and of all questions.
         say: called with a sentence when the user has to wait, and why.
-        max_calls: the maximum number of calls to servers, with repeated ones and the first one,
-            which checks the model. For models in this process, of replies. None for no limit.
+        max_calls: the maximum number of calls to servers, including retries and the first call,
+            which checks the model. A model in this process makes no calls, so its replies are
+            counted. None for no limit.
         token_budget: the maximum number of tokens of prompts and replies together. None for no
             limit.
         max_cost: the run stops when its calls have cost this much, by ``prices``. None for no
             limit.
         prices: per million tokens.
         replies: the number of replies from servers so far.
-        tokens: the number of their tokens.
-        cost: what their tokens cost by ``prices``.
+        tokens: the number of tokens of prompts and replies so far.
+        cost: the cost of these tokens by ``prices``.
         done: the number of answered questions.
         total: the number of all questions.
         stopped: why the run was stopped before its end, or None.
-        limit_reached: which limit is reached, or None. The run stops when no reply is on its way.
+        limit_reached: which limit is reached, or None. The run then stops as soon as no reply is in
+            flight.
         number: the signal that ended the run.
-        log: the log of the run, when it has started.
+        log: the log of the run. None before it has started.
         reused: the number of answered questions in the log that is resumed.
         failing_since: the time of the first failed call since the last reply. None after a reply.
         locks: the locks of the run's logs, until it ends.
-        gate: counts calls to servers, and keeps back those after a limit or an interrupt.
-        is_interrupted: whether the run ends as soon as no reply is on its way.
+        gate: counts calls to servers, and holds further ones after a limit or an interrupt.
+        is_interrupted: whether the user has interrupted the run, which then ends as soon as no
+            reply is in flight.
         is_cancelled: whether Inspect has been told to end the run.
-        estimated: the calls without reported tokens whose tokens are estimated.
+        estimated: the calls whose tokens were estimated, because the server does not report them.
         handler: the handler of SIGINT while Inspect runs, which cancels everything.
-        timer: stops the run at a limit if nothing changes for some seconds.
+        timer: stops the run after a limit if no call or question ends for some seconds.
     """
 
     log_dir: Path
@@ -164,7 +167,7 @@ class Watch:
         self.gate = CallGate(self.max_calls, _asked_now, self.stop_if_waiting)
 
     def stop_if_waiting(self) -> None:
-        """Stop the run at a limit or after an interrupt, once the replies on their way are written."""
+        """Stop the run at a limit or after an interrupt, once the replies in flight are written."""
         if self.is_cancelled or self.gate.in_flight:
             return
         if self.is_interrupted:
@@ -181,8 +184,8 @@ class Watch:
         if not self.gate.replied:
             self.stop(limit)
             return
-        # A question with a reply may need a further call, and wait for a connection that a call
-        # which is kept back holds: then nothing changes any more.
+        # A question with a reply may need a further call and wait for a connection that a held call
+        # occupies. Then no event would end the run, so a timer does.
         if self.timer:
             self.timer.cancel()
         self.timer = asyncio.get_running_loop().call_later(SECONDS_TO_WRITE, self.stop, limit)
@@ -211,14 +214,16 @@ class Watch:
         self.gate.note_reply()
         self.replies += 1
         self.tokens += usage.total_tokens
-        # The gate counts what is sent to servers. Of a model in this process, the replies count.
+        # The gate counts the calls that are sent to servers. A model in this process sends none, so
+        # its replies are counted.
         in_process = not self.gate.sent
         if in_process and self.max_calls is not None and self.replies >= self.max_calls:
             self.reach(self._limit_of_calls())
         if self.token_budget is not None and self.tokens >= self.token_budget:
             self.reach(f"the budget of {self.token_budget:,} tokens (--token-budget) is spent")
         if self.prices is not None:
-            # Cached tokens count at the full price: the run rather stops too early.
+            # Tokens that the provider has cached count at the full price, so the run stops early
+            # rather than late.
             prompt_tokens = usage.total_tokens - usage.output_tokens
             self.cost += self.prices.cost(prompt_tokens, usage.output_tokens)
             if self.max_cost is not None and self.cost >= self.max_cost:
@@ -260,8 +265,7 @@ class Watch:
             return
         self.is_interrupted = True
         self.gate.close()
-        # The handler does not write by itself: it may have interrupted the output that it would
-        # write to.
+        # The handler must not print: it may have interrupted a write to the same stream.
         loop = asyncio.get_running_loop()
         loop.call_soon_threadsafe(self.say, WAITING)
         loop.call_soon_threadsafe(self.stop_if_waiting)
@@ -348,7 +352,7 @@ class _Progress(Hooks):
             watch.stop(f"every call is rejected: {rejections[-1]}")
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        # Calls of models in this process pass no other gate.
+        # Models in this process send no requests, so this is their only check of the gate.
         if not IN_JUDGE.get():
             await _WATCH[0].gate.wait_if_closed()
 
@@ -361,13 +365,13 @@ class _Progress(Hooks):
         _WATCH[0].failed(reason)
 
     async def on_sample_event(self, data: SampleEvent) -> None:
-        # Some servers report no tokens. The limits count an estimate.
+        # Some servers report no tokens, so the limits count an estimate.
         event = data.event
         if not isinstance(event, ModelEvent) or event.pending or event.error:
             return
         watch = _WATCH[0]
         has_reply = event.cache != "read" and event.output.choices
-        # Inspect reports the event when it begins and when it is complete.
+        # Inspect can report the same event more than once, but its tokens are counted once.
         if has_reply and event.output.usage is None and event.uuid not in watch.estimated:
             watch.estimated.add(event.uuid)
             watch.answered(_estimated_usage(event))
@@ -484,11 +488,11 @@ def resume(
 ) -> Path:
     """Ask the missing and failed questions of a run that was killed, canceled or had failures.
 
-    The log of a run that was started on this machine is enough: it says how the others were asked.
-    A log from elsewhere is data, not configuration: only a task of qabench is run, with the same
-    questions, and of the options, only choices of the task, options of sampling, the seed and the
-    limit of tokens are read. All others are repeated. Of a complete run, nothing is asked, and the
-    path of its log is returned.
+    For a run that was started on this machine, the log is enough: all options are read from it. A
+    log from elsewhere is data, not configuration: only a task of qabench is run, with the same
+    questions, and the only options that are read are choices of the task, options of sampling, the
+    seed and the limit of tokens. All others must be repeated. If the run is complete, nothing is
+    asked, and the path of its log is returned.
 
     Args:
         log: the log of the run.
@@ -532,7 +536,7 @@ def resume(
     failure = f"the run of {log} cannot be resumed"
     cache = trusted.plan.config.cache
     model_args, solver = spec.model_args, spec.solver
-    # What the user of this call, or of the run on this machine, wrote himself may name a model or a
+    # Arguments that the user wrote, now or for the run on this machine, may name a model or a
     # server. The arguments in a log from elsewhere may not.
     arguments_of_user = task_args
     if was_started_here(spec):
@@ -546,7 +550,7 @@ def resume(
         with planning_for(model_to_plan_for(spec.model, spec.model_base_url, model_args)):
             task = inspect_tasks(scorer)[setting.task](**spec.task_args_passed)
         check_task(log, task)
-        # First the conditions that the task alone says, because loading a model takes long.
+        # Loading a model takes long, so conditions that depend only on the task are checked before.
         check_conditions(trusted, scorer, (task.metadata or {})[ASKED_WITH], log)
         task_config = task.config.merge(trusted.plan.config)
         if solver:
@@ -567,7 +571,7 @@ def resume(
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except IndexError:
-            # Inspect takes the first log, but an interrupted run may have none.
+            # Inspect returns the first of its logs, but an interrupted run may have none.
             raise watch.interrupted() from None
         return watch.path_of(logs)
 
@@ -620,7 +624,7 @@ def watching(
     Args:
         watch: receives the events.
         cache: whether replies are cached.
-        failure: what could not be done, for errors that are not of this package.
+        failure: what could not be done. Begins the message for errors of other packages.
         task_args: the arguments of the task that the user gave in this call.
     """
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
@@ -649,7 +653,8 @@ def watching(
         watch.is_cancelled = True
         _WATCH.clear()
         for number, handler in handlers.items():
-            # None is one that is not Python's, as of a program in which Python is embedded.
+            # None stands for a handler that Python did not install, as in programs that embed
+            # Python. It cannot be set again.
             if handler is not None:
                 signal.signal(number, handler)
 
@@ -657,8 +662,8 @@ def watching(
 def _handle_signals(watch: Watch) -> dict[signal.Signals, Any]:
     """Handle the signals that end a run, and return the previous handlers.
 
-    A shell script that starts a process with "&" makes it ignore SIGINT, and the system's own handler
-    ends the process, but limits raise SIGINT to end the run.
+    Limits raise SIGINT to end the run. A process that a shell script started with "&" ignores
+    SIGINT, and with the system's default handler it would end at once, so both are replaced.
     """
     try:
         before: dict[signal.Signals, Any] = {

@@ -23,7 +23,7 @@ VERDICT = "verdict"
 CORRELATIONS = {"if the verdicts say nothing": 0.0, "if verdicts and labels correlate at 0.7": 0.7}
 # A variance needs two labels of each group.
 MIN_OF_GROUP = 2
-# A spreadsheet takes cells that begin so for formulas.
+# A spreadsheet takes cells that begin with one of these for formulas.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -193,7 +193,8 @@ def _sizes(totals: Sequence[int], labels: int) -> list[int]:
     left = labels
     while left:
         open_groups = [group for group, total in enumerate(totals) if sizes[group] < total]
-        # A stable sort: of equally many, the groups that come first get the last labels.
+        # The sort is stable, so if the last labels do not suffice for all groups, the first ones
+        # get them.
         for group in sorted(open_groups, key=sizes.__getitem__):
             if left:
                 sizes[group] += 1

@@ -1,4 +1,4 @@
-"""Stored answers of a log of any task, scored by a benchmark's scorer, without a model."""
+"""Scores the stored answers of any task's log with a benchmark's scorer, without a model."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def scored_again(
 def _has_own_ids(
     scorer: Benchmark, config: str | None, questions: Path | None, sample: Row
 ) -> bool:
-    """Tell whether a sample is of a task of the benchmark, whose documents have its ids."""
+    """Tell whether a sample belongs to a task of the benchmark: its document has one of its ids."""
     document = sample.get("doc")
     ids = {question.id for question in scorer.load(config, questions).rows}
     if not isinstance(document, dict):
@@ -109,7 +109,7 @@ def _predictions(
     """
     loaded = scorer.load(config, questions).rows
     texts = {question.id: _words(question.text) for question in loaded}
-    # Two questions of a benchmark may have one text. Then the text does not say which one it is.
+    # Two questions of a benchmark may have the same text, which then does not identify either.
     ids_by_text = grouped((text, id) for id, text in texts.items())
     field = scorer.prediction_fields[0]
     rows: list[Row] = []
@@ -117,7 +117,7 @@ def _predictions(
     by_text = 0
     for record in log.records:
         text = _words(record.question)
-        # An id that a log has for another question is not this benchmark's id.
+        # A log of another task may use the same id for a different question.
         same_id = record.id in texts and _fits(text, texts[record.id])
         candidates: Sequence[str] = [record.id] if same_id else ids_by_text.get(text, [])
         if len(candidates) != 1:
@@ -138,10 +138,10 @@ def _predictions(
 
 
 def _words(text: str) -> str:
-    """Return a text whose white space does not matter when it is compared."""
+    """Return a text with normalized white space, for comparisons."""
     return " ".join(text.split())
 
 
 def _fits(text: str, question: str) -> bool:
-    """Tell whether a log's text can be of a question. It may have a prompt around it, or be cut."""
+    """Tell whether a log's text may be that of a question. It may include a prompt, or be cut."""
     return not text or question in text or text in question

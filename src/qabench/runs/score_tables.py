@@ -14,7 +14,7 @@ from qabench.evaluation.matching import with_passes
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.runs.foreign import changed_at, groups_of, number_of
 
-# The task of such an evaluation.
+# The name of task and config in evaluations that are read from a table of scores.
 SCORES = "scores"
 # Shown with a question, if the table has them.
 TEXTS = ("question", "reference", "answer")
@@ -30,14 +30,14 @@ def read_scores(
 ) -> list[Evaluation]:
     """Return the scores in a table (CSV, TSV, Parquet, JSONL) as one evaluation per system.
 
-    Rows that repeat an id are samples of the question. Empty scores are no value, and left out of
+    Rows that repeat an id are samples of the question. Empty scores are undefined, and left out of
     the mean. Other columns with few short values are groupings.
 
     Args:
         path: the table.
         scores: the columns with scores: numbers, or yes and no.
         id: the column with the question's id.
-        system: the column with the system's name. None: the file is of one system.
+        system: the column with the system's name. None if the file has the scores of one system.
         cluster: the column by which questions belong together, such as a passage.
 
     Raises:

@@ -15,8 +15,8 @@ from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scor
 def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     """Return the evaluation with the named scores only, and their signatures. None keeps all.
 
-    Groups of scores that were asked for here, or with None in the run of a log, and that a log does
-    not have, are among the problems.
+    If a log lacks groups of scores that were asked for, they are added to its problems. Without
+    ``names``, these are the groups that its run was asked for.
     """
     if names is None:
         return _with_problems(evaluation, _asked_in_run(evaluation))
@@ -24,7 +24,8 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     if evaluation.benchmark:
         title = benchmark(evaluation.benchmark).title
     specs = select_scores(evaluation.score_specs, names, title)
-    # A signature of a group without scores here stays.
+    # Only groups whose scores are all dropped lose their signature. Signatures of groups that never
+    # had scores are kept.
     selected = {spec.group for spec in specs}
     dropped = {spec.group for spec in evaluation.score_specs} - selected
     signatures = {}
@@ -36,7 +37,7 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
 
 
 def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
-    """Return the scores that the arguments of a run name, or none."""
+    """Return the scores that the run was asked for, or [] if its arguments do not name them."""
     names = evaluation.arguments.get("scores")
     # A log of another program may have anything there.
     values = names if isinstance(names, list | tuple) else [names]
@@ -46,12 +47,12 @@ def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
     try:
         return select_scores(evaluation.score_specs, texts, evaluation.benchmark)
     except InputError:
-        # The run was of a version with other scores.
+        # The run was made by a version of qabench that had other scores.
         return []
 
 
 def _with_problems(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
-    """Return the evaluation with the groups of scores that it lacks among its problems."""
+    """Add the groups of scores that a log lacks to the evaluation's problems."""
     new = [text for text in not_in_log(evaluation, specs) if text not in evaluation.problems]
     if not new:
         return evaluation
@@ -59,14 +60,14 @@ def _with_problems(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evalua
 
 
 def not_in_log(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> list[str]:
-    """Say which groups of scores that were asked for a log does not have."""
-    # For files of predictions, the scorer says so, with its reason.
+    """Name the groups of scores that were asked for and are not in the log, one per sentence."""
+    # For files of predictions, the scorer itself reports absent groups, with the reason.
     is_log = evaluation.benchmark and evaluation.setting != PREDICTIONS
     if not is_log or evaluation.unscored or not evaluation.answered:
         return []
     groups = benchmark(evaluation.benchmark).groups
     computed = {spec.group for spec in present(specs, column_names(evaluation.records))}
-    # A group has several scores, and one sentence.
+    # Several scores may belong to one group, which gets one sentence.
     lacking = dict.fromkeys(spec.group for spec in specs if spec.group not in computed)
     problems = []
     for group in lacking:

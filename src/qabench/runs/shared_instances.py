@@ -53,7 +53,7 @@ def _reported(path: Path, task: str, model: str) -> list[Reported]:
     from qabench.runs.foreign_rows import SharedDocument, checked
 
     document = checked(SourceRow.of(json_beside(file), str(file)), SharedDocument)
-    # The document of another model does not say anything about these rows.
+    # A document of another model does not apply to these rows.
     if model and object_or_empty(document.get("model_info")).get("id") != model:
         return []
     reported = []

@@ -80,7 +80,8 @@ def read_evaluations(
         files = _sample_files(path)
         systems: list[Evaluation] = []
         for file in files:
-            # A file only has the score that pass@k is made of, when all samples are together.
+            # pass@k is computed below, when all samples are together. One file has only the score
+            # that it is computed from.
             systems += _read(file, benchmark, config, notes, scores=stems(scores), **options)
         if len(files) > 1:
             systems = _samples_of_systems(systems)
@@ -119,7 +120,7 @@ def _with_named_passes(
     all_ks = sorted({*ks, *named_ks})
     evaluations = [with_passes(evaluation, all_ks) for evaluation in evaluations]
     if named_ks:
-        # The readers of files only know the scores that pass@k is made of.
+        # The readers have selected the scores that pass@k is computed from. Select the named ones.
         evaluations = [with_scores(evaluation, scores) for evaluation in evaluations]
     return evaluations
 
@@ -153,10 +154,11 @@ def _have_one_answer(evaluations: Sequence[Evaluation]) -> bool:
 
 
 def _with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations in which files of predictions with one name are named by their paths."""
+    """Name files of predictions by their paths where several of them have the same name."""
     counts: Counter[str] = Counter()
     for evaluation in evaluations:
-        # The model of a file of predictions is the file's name. Runs have a model of their own.
+        # An evaluation of a file of predictions has the file's name as its model, a run the
+        # model's.
         if evaluation.setting == PREDICTIONS:
             counts[evaluation.model] += 1
     renamed = []

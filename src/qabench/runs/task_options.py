@@ -15,7 +15,7 @@ from qabench.errors import unknown_name
 
 Arguments = Mapping[str, Any] | None
 """Arguments of a task or of a provider, by name."""
-# References to code, which do not help readers of the command's help.
+# References to code in docstrings, which would not help readers of a command's help.
 _POINTER = re.compile(r"[;.]? [Ss]ee ``[\w.]+``")
 
 
@@ -31,7 +31,8 @@ class TaskOption:
 
 def task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
     """Return the options of a setting's task that have an effect and that the setting leaves open."""
-    # The function itself, of which Inspect's task is made: reading it does not import Inspect.
+    # The undecorated function, because a task of Inspect could not be read without importing
+    # Inspect.
     function = inspect.unwrap(benchmark.tasks()[setting.task])
     descriptions, types = _arguments(function), get_type_hints(function)
     options = []

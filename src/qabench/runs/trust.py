@@ -37,18 +37,18 @@ from qabench.runs.models import at_address
 from qabench.runs.started import was_started_here
 from qabench.runs.task_options import Arguments, check_task_options, task_options
 
-# What is read from a log: options of the run, and of generation.
+# The options of the run and of generation that are read from every log.
 RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
 GENERATION_OPTIONS = (
     *("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"),
     *("max_tokens", "seed", "reasoning_effort"),
 )
-# Everything else is read only from the log of a run that was started here, as this cache says.
+# All other options are read only from logs of runs that the cache notes as started on this machine.
 NOT_STARTED_HERE = (
     "no note in the cache says that a run with these options was started on this machine (the log is from "
     "elsewhere or was edited, or the cache was deleted or is another one)"
 )
-# The task's option that the command has as --scores.
+# The argument of the task that the command's ``--scores`` sets.
 SCORES = "scores"
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -78,7 +78,7 @@ def checked_log(
     repeated = without_none(task_args or {})
     open_arguments = {}
     for name, value in passed.items():
-        # The setting itself fixes the others.
+        # The setting fixes the other arguments.
         if name not in setting.arguments:
             open_arguments[name] = value
     check_task_options(scorer, setting, open_arguments | repeated)
@@ -103,7 +103,8 @@ def checked_log(
     server = None
     if base_url or spec.model_base_url:
         server = clean_url(base_url) if base_url else configured_base_url(spec.model)
-    # A server that the user names may be another one: an address changes when a server is started again.
+    # The user may name another address than the log's, because a restarted server may have a new
+    # one.
     logged_server = server
     if spec.model_base_url and not base_url:
         logged_server = clean_url(spec.model_base_url)
@@ -117,8 +118,8 @@ def checked_log(
     }
     if complete and not solver:
         del checks["solver"]
-    # A choice that the log left to the default can be made now: ``check_conditions`` compares it
-    # with what happened.
+    # If the log left a choice to its default, the user may make it now: ``check_conditions``
+    # compares it with how the answers were asked.
     choices = {option.name for option in task_options(scorer, setting) if option.choices}
     passed = dict(passed)
     for name, value in repeated.items():
@@ -175,7 +176,7 @@ def _check_repeated(path: str | Path, checks: Mapping[str, tuple[Any, Any]]) -> 
 
     Args:
         path: the log's path.
-        checks: what the option is called -> its value in the log, and the repeated one.
+        checks: the option's name in the error -> its value in the log, and the repeated value.
     """
     for what, (logged, repeated) in checks.items():
         if logged == repeated:
@@ -243,8 +244,8 @@ def check_conditions(
     Args:
         log: the log with the samples that are kept.
         scorer: the benchmark.
-        conditions: field of signatures -> the value with which the run would go on, or the possible
-            values.
+        conditions: field of signatures -> the value that the resumed run would have, or the
+            possible values.
         path: the log's path.
     """
     kept = [sample for sample in log.samples or () if sample.error is None]
@@ -307,7 +308,7 @@ def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resume_command(path: str | Path) -> str:
-    """Return the command that resumes a log, with all that has to be repeated."""
+    """Return the command that resumes a log, with all options that have to be repeated."""
     spec = read_header(path).eval
     words = ["qabench", "run", "--resume", str(path)]
     if was_started_here(spec):
@@ -321,7 +322,7 @@ def resume_command(path: str | Path) -> str:
     epochs = spec.config.epochs
     if epochs == 1:
         epochs = None
-    # Only those with a value are shown.
+    # Options without a value are left out below.
     options = {
         "--model": model,
         "--base-url": spec.model_base_url,
@@ -351,7 +352,7 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
     """
     task = name.removeprefix("qabench/")
     if "/" not in task:
-        # A task with a slash in its name is of another package.
+        # A task with a slash in its name belongs to another package.
         for scorer in search_order():
             if setting := setting_of(scorer, task, passed):
                 return scorer, setting

@@ -34,7 +34,8 @@ BY_NAME = " (identified by name and version)"
 WITHOUT_EFFECT = ("LICENSE", "LICENSES_SOURCES", "README.md", "accuracy.json")
 # No lemma depends on entities, which take as long as all other components together.
 UNUSED = ["ner"]
-# A process gets its texts in tasks, so that a slow one does not keep the others waiting.
+# Each process gets its texts in several tasks, so that a slow task does not leave other processes
+# idle.
 CHARACTERS_PER_TASK = 20_000
 # With fewer characters, starting another process takes longer than it saves.
 CHARACTERS_WORTH_A_PROCESS = 60_000
@@ -66,8 +67,8 @@ class SimplemmaLemmatizer:
     (``performance/fallback_lemmatizer.py``).
     """
 
-    # Tokens are whole numbers, the clitics that spaCy splits off, words, and any other single
-    # character. The limit of 40 keeps the time linear.
+    # A token is a number with its separators, a clitic that spaCy splits off, a word, or any other
+    # single character. The limit of 40 characters keeps the time linear.
     TOKEN = re.compile(
         r"\d+(?:[.,:/]\d+)*|n't|'(?:s|re|ve|ll|d|m)\b|\w{1,40}?(?=n't\b)|[^\W\d_]+(?:\.[^\W\d_]+)*|\w+|[^\w\s]"
     )
@@ -111,7 +112,7 @@ class SpacyLemmatizer:
         """
         folder = self.folder / f"{self.full_name}-{self.version}"
         if not folder.is_dir():
-            # Only an installed package has the model in a folder of its own.
+            # An installed package contains the model in a subfolder.
             folder = self.folder
         name = f"{self.versions}+{model_digest(folder)}"
         if self.full_name == OFFICIAL_MODEL and self.version not in RELEASES:
@@ -210,8 +211,8 @@ def grouped(texts: Sequence[str], enough: int) -> Iterator[list[str]]:
 class StatedLemmatizer:
     """A user's lemmatizer.
 
-    Its name is only what it says of itself, so it is marked in signatures, and its normal forms are
-    not shared with those of this module's lemmatizers.
+    Its name is not verified, so it is marked in signatures. Normal forms that were computed with it
+    are cached apart from those of this module's lemmatizers.
     """
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
@@ -219,7 +220,7 @@ class StatedLemmatizer:
 
     @property
     def name(self) -> str:
-        """What the object says of itself, marked as a statement."""
+        """The name that the object states, with a mark that it is not verified."""
         return f"object:{self._lemmatizer.name}"
 
     @property

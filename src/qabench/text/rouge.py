@@ -63,14 +63,14 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any]) -> list[dict[st
     targets = []
     texts = []
     for reference, prediction in zip(references, predictions, strict=True):
-        # The integer 0, which the official scorer adds for an unanswered question.
+        # The official scorer adds the integer 0 for an unanswered question.
         row: dict[str, float] = dict.fromkeys(COLUMNS, 0)
         rows.append(row)
         if prediction is not UNANSWERED:
             answered_rows.append(row)
             targets.append(text_of(reference))
             texts.append(text_of(prediction))
-    # All pairs are scored in one call, because each call makes a scorer of its own.
+    # All pairs are scored in one call, because each call creates a scorer.
     scores = score_pairs(ROUGE_TYPES, targets, texts, use_stemmer=True)
     for row, score in zip(answered_rows, scores, strict=True):
         for kind in ROUGE_TYPES:

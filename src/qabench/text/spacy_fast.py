@@ -38,7 +38,7 @@ from thinc.api import Model, NumpyOps, Ragged
 Triple = tuple[int, int, int]
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
-# A layer's arrays of this size fit into the processor's cache.
+# A layer's arrays with this many rows fit into the processor's cache.
 ROWS_PER_CALL = 2048
 REMEMBERED_TOKENS = 500_000
 LEXICAL_KEYS = {"TAG", "DEP", "LOWER", "ORTH", "TEXT", "IS_SPACE"}
@@ -242,7 +242,8 @@ class TokenLemmas:
             words.append(strings[word])
             tags.append(strings[tag])
             deps.append(strings[dep])
-        # One document with all new tokens. It is no sentence, but no lemma depends on a neighbor here.
+        # One document with all new tokens. It is not a sentence, but no lemma here depends on a
+        # neighbor.
         doc = Doc(self.vocab, words=words, tags=tags, deps=deps)
         bits = [0] * len(new)
         for name, position, _ in self.bit_matcher(doc, allow_missing=True):

@@ -14,7 +14,7 @@ from typing import Any
 
 # The longest run of characters without a space in the benchmarks' texts has 663 characters.
 MAX_RUN = 1_000
-# Only a run of full stops makes a longer suffix.
+# Only a run of full stops is a longer suffix.
 MAX_SUFFIX = 32
 LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
 
@@ -22,8 +22,9 @@ LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
 class LinearTokenizer:
     """A tokenizer of spaCy that cuts long runs of characters without a space.
 
-    It gets runs of at most ``MAX_RUN`` characters, or of letters and digits only. All other texts
-    have the tokens of spaCy's tokenizer. Attributes that are not here are its own.
+    Runs of more than ``MAX_RUN`` characters are cut, unless they have only letters and digits. All
+    other texts get the same tokens as from spaCy's tokenizer, which also provides all attributes
+    that are not defined here.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -38,7 +39,8 @@ class LinearTokenizer:
     def __call__(self, text: str) -> Any:
         cuts: list[int] = []
         for run in LONG_RUN.finditer(text):
-            # Letters and digits alone have neither prefixes nor suffixes, so they take no time.
+            # Runs of letters and digits have neither prefixes nor suffixes, so spaCy is fast on
+            # them.
             if not run[0].isalnum():
                 cuts += range(run.start() + MAX_RUN, run.end(), MAX_RUN)
         if not cuts:
@@ -55,7 +57,7 @@ class LinearTokenizer:
 
 
 def with_linear_tokenizer(pipeline: Any) -> Any:
-    """Return a spaCy pipeline, whose tokenizer is made linear if it has the rules of its language."""
+    """Make a spaCy pipeline's tokenizer linear where it has its language's rules, and return it."""
     from spacy.tokenizer import Tokenizer
     from spacy.util import compile_prefix_regex, compile_suffix_regex
 
@@ -65,7 +67,7 @@ def with_linear_tokenizer(pipeline: Any) -> Any:
     prefixes = compile_prefix_regex(pipeline.Defaults.prefixes)
     suffixes = compile_suffix_regex(pipeline.Defaults.suffixes)
     if _pattern_of(tokenizer.prefix_search) == prefixes.pattern:
-        # Each pattern of a prefix begins with ^, so a search elsewhere is in vain.
+        # Each prefix pattern begins with ^, so only a match at the start is possible.
         tokenizer.prefix_search = prefixes.match
     if _pattern_of(tokenizer.suffix_search) == suffixes.pattern:
         tokenizer.suffix_search = _search_at_end(suffixes)
@@ -82,7 +84,8 @@ def _search_at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] |
     """Return a search for suffixes that begins near the end, or near its full stops."""
 
     def search(text: str) -> re.Match[str] | None:
-        # The suffix of two or more full stops is the only one of any length.
+        # A run of full stops is the only suffix of unlimited length, so the search starts before
+        # it.
         return suffixes.search(text, max(0, len(text.rstrip(".")) - MAX_SUFFIX))
 
     return search

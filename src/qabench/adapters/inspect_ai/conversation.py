@@ -79,7 +79,7 @@ class InspectConversation:
         add_answer: bool = False,
     ) -> None:
         """Record the sample's prediction for the scorer."""
-        # Copies, because a protocol may go on to change its dicts, and notes them again when it does.
+        # Copy the dicts: a protocol may change them later, and then notes them again.
         values: Json = {
             "prediction": dict(fields),
             "signed": dict(signed),
@@ -117,7 +117,8 @@ class InspectConversation:
             calls = [ask_model(model, sent, state, sample=number) for number in range(samples)]
             outputs = await collect(*calls)
         replies = [answered(output) for output in outputs]
-        # A log shows one output only. Without a text, the first one says at least what went wrong.
+        # A log shows one output only. If no reply has a text, the first one at least shows what
+        # went wrong.
         state.output = outputs[0]
         for output, reply in zip(outputs, replies, strict=True):
             if reply.text is not None:

@@ -1,4 +1,4 @@
-"""A model of Inspect AI as the protocols of benchmarks see it, and what counts its tokens."""
+"""A model of Inspect AI as the protocols of benchmarks see it, and counters of its tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qabench.benchmarks.conversation import TokenCounter
 from qabench.errors import InputError
 from qabench.io.environment import offline_variable
 
-# The pieces of a text that a model without a known tokenizer is assumed to have.
+# The pieces into which an unknown tokenizer is assumed to split a text.
 _PIECE = re.compile(r"[A-Za-z]+|\n+|[^A-Za-z\s]")
 _LETTERS_A_TOKEN = 5
 ESTIMATE = f"an estimate: {_LETTERS_A_TOKEN} letters, or 1 other character, per token"
@@ -99,14 +99,15 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     if counts_itself:
         # A provider's client may raise anything. Then the next way to count is tried.
         with suppress(Exception):
-            # Without Inspect's retries: a service that cannot be reached does not work.
+            # Call the API directly, without Inspect's retries: an unreachable service will not be
+            # used.
             await model.api.count_tokens("one two three")
             if _is_openai(model):
                 name = f"the tokenizer of {model}"
                 return TokenCounter(name, model.count_tokens, of_openai=True)
             return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
-        # No such tokenizer on this machine. The libraries raise plain exceptions.
+        # The tokenizer may not be on this machine. The libraries raise plain exceptions.
         with suppress(Exception):
             return _of_tokenizer(name, fetch=False)
 

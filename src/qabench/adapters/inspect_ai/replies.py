@@ -1,4 +1,4 @@
-"""Calls of a model from a task: the cache, failures in one line, differences of providers."""
+"""Calls a model from a task: caches replies, reports failures in one line, adapts providers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from qabench.io.redaction import printable
 from qabench.llm.endpoint import IN_PROCESS
 from qabench.llm.exchange import SURROGATE, TOO_LONG, Answered, too_long
 
-# The key in the metadata of a sample of {"all": number of replies, "cached": those from the cache}.
+# The key in a sample's metadata for {"all": number of replies, "cached": replies from the cache}.
 COUNTS = "replies"
-# A run stops after this number of rejected calls without a reply in between.
+# A run stops after this many consecutive rejected calls.
 REJECTIONS_TO_STOP = 3
 CUT_OFF_STOPS = ("max_tokens", "model_length")
 # Options of generation that do not affect a reply.
@@ -97,7 +97,7 @@ async def generate_reply(
     *tools: Any,
     **options: Any,
 ) -> ModelOutput:
-    """Return the model's reply, as ``ask_model`` does, to the arguments of ``Model.generate``."""
+    """Return the reply as ``ask_model`` does, for further arguments of ``Model.generate``."""
     cached = cache_argument(model, sample)
     epoch = state.epoch if state else 0
     with failing_in_one_line():
@@ -107,7 +107,8 @@ async def generate_reply(
                 calls = _calls()
                 if not calls or not _is_cached_and_empty(calls[-1]):
                     break
-                # Each repetition has an entry of its own in the cache.
+                # An empty reply in the cache is asked for again. Each repetition has a separate
+                # cache entry.
                 scopes = cached["cache"].scopes | {"again": str(again)}
                 options["cache"] = cached["cache"].model_copy(update={"scopes": scopes})
                 output = await adapted(model).generate(messages, *tools, **options)
@@ -115,7 +116,7 @@ async def generate_reply(
         raise QabenchError(f"{TOO_LONG}: {printable(output.completion)}")
     if state is not None:
         count_replies(state)
-    # Some providers do not say that a reply was cut off.
+    # Some providers do not report that a reply was cut off.
     calls = _calls()
     limit = calls[-1].config.max_tokens if calls else None
     used = output.usage.output_tokens if output.usage else 0

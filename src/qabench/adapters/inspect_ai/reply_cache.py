@@ -23,7 +23,7 @@ from qabench.llm.endpoint import ADDRESSED, clean_url
 FOLDER_VARIABLE = "INSPECT_CACHE_DIR"
 # Arguments of providers that are secrets. They do not identify the model.
 SECRETS = ("api_key",)
-# The folder, beside Inspect's, of the locks of replies that are being asked for.
+# The folder, next to Inspect's cache, for locks of replies that are being requested.
 LOCKS = "locks"
 SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -77,7 +77,7 @@ def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
 async def asked_once(
     policy: CachePolicy | None, epoch: int, messages: list[ChatMessage]
 ) -> AsyncIterator[None]:
-    """Wait until nobody else asks the same, so that the reply is in the cache if it was paid for.
+    """Wait while somebody else asks the same, so that the reply is then in the cache.
 
     Runs that start together (the jobs of a cluster) ask the same questions at the same time.
     Inspect looks into its cache before the call, when none of them has a reply.
@@ -112,7 +112,7 @@ def model_identity(model: Model) -> dict[str, str]:
     arguments = dict(model.model_args)
     for secret in SECRETS:
         arguments.pop(secret, None)
-    # Any of them may be the path of weights, which may change under the same name.
+    # Any of these may be the path of weights, which may change while the path stays the same.
     names = [name, *(text for text in arguments.values() if isinstance(text, str))]
     return {
         "provider": provider,

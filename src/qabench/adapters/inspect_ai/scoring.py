@@ -1,4 +1,4 @@
-"""A benchmark's scorer as one of Inspect AI, and its scores as a metric."""
+"""A benchmark's scorer as a scorer of Inspect AI, and its scores as a metric of Inspect AI."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qabench.evaluation.scoring import Item, Outcome, outcomes_of
 
 
 def inspect_scorer(benchmark: Benchmark) -> Callable[..., InspectScorer]:
-    """Return a benchmark's scorer as one of Inspect, which has the benchmark's name.
+    """Return a benchmark's scorer as a scorer of Inspect with the benchmark's name.
 
     Its arguments are ``signed``, the fields of signatures that the task knows, ``groups`` of scores
     (a list, or a string with commas), and the options of ``Benchmark.scorer``.
@@ -37,7 +37,7 @@ def inspect_scorer(benchmark: Benchmark) -> Callable[..., InspectScorer]:
         signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any
     ) -> InspectScorer:
         scorer = benchmark.scorer(split_texts(groups) or benchmark.default_groups, **options)
-        # Without an official limit, the provider's own is a property of the system.
+        # If the benchmark sets no limit of tokens, the provider's own is a property of the system.
         default_limit = "max_tokens" if benchmark.limits_tokens() else DEFAULT_LIMIT
 
         async def score(state: TaskState, target: Target) -> Score:
@@ -71,7 +71,7 @@ def inspect_scorer(benchmark: Benchmark) -> Callable[..., InspectScorer]:
 
 
 def _noted_without_protocol(benchmark: Benchmark, state: TaskState) -> Json:
-    """Return what ``note_prediction`` would record of a sample whose solver did not call it."""
+    """Return what ``note_prediction`` would have recorded, for a solver that did not call it."""
     fields_of_task = state.metadata.get(PREDICTED, {})
     fields_of_solver = benchmark.logs().fields_of_solver(state.metadata)
     return {"prediction": {**fields_of_task, **fields_of_solver}, "add_answer": True}

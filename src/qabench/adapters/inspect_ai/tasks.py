@@ -53,7 +53,7 @@ def _registered(benchmark: Benchmark, name: str, plan: Callable[..., Any]) -> Ca
 def task_of(benchmark: Benchmark, plan: TaskPlan) -> Task:
     """Return the task of a plan."""
     questions, asking = plan.questions, plan.asking
-    # A resumed run must ask in the same way, even if each sample signs how it was asked.
+    # A resumed run must ask in the same way, so this is recorded, even if each sample signs it.
     asked_with = {}
     for name, value in {**questions.fields, **asking.fields(), **plan.conditions}.items():
         if value is not None:
@@ -73,7 +73,7 @@ def task_of(benchmark: Benchmark, plan: TaskPlan) -> Task:
     else:
         signed = dict(questions.fields)
         if plan.prompted:
-            # Without a prompt for all samples, the protocol signs how each one was asked.
+            # If not all samples have the same prompt, the protocol signs how each one was asked.
             signed |= asking.fields()
         scorer = inspect_scorer(benchmark)(signed=signed, groups=plan.groups, **asking.scoring)
     samples = [_sample(question, plan) for question in plan.selected]
