@@ -343,7 +343,7 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
         for file in files:
             total.update(f"{split} {file} {table.file_digest(file)}\n".encode())
     code = [*sorted(table.folder.glob("*.py")), *table.folder.glob(FEATURES)]
-    # Each of these classes stands for its module, which all builders use.
+    # All builders use the modules in which these classes are defined.
     for shared_class in (SourceRow, PublishedScore, BenchmarkBuilder):
         code.append(Path(inspect.getfile(shared_class)))
     for path in code:

@@ -189,7 +189,7 @@ class OpenSearchIndex:
             # The message quotes parts of the reply, and may fail for a malformed one.
             text = type(error).__name__
         if not isinstance(status, int):
-            # The message has the whole chain of causes, of which the last one says it all.
+            # The message contains the whole chain of causes. Only the last one is informative.
             last_cause = text.rpartition("caused by: ")[2]
             cause = printable(last_cause, MAX_CHARACTERS_SHOWN)
             return InputError(

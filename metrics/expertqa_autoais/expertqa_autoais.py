@@ -16,7 +16,7 @@ class WithoutReferences(Declarations):
 
     BENCHMARK = "expertqa"
     GROUP = "autoais"
-    # The totals have the scores, with their intervals.
+    # No keys: ``TOTALS`` returns the scores, because they come with intervals.
     KEYS: ClassVar = {}
     OPTIONS: ClassVar = {}
     SCORER = metrics.own_claims_scorer

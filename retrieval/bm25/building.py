@@ -340,7 +340,7 @@ class Filters:
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> Filters:
-        """Return the filters of no documents."""
+        """Return empty filters, for an index without documents."""
         values: dict[str, list[str]] = {column: [] for column in columns}
         return cls(values, {column: np.empty(0, dtype=np.int32) for column in columns})
 

@@ -145,7 +145,7 @@ class Words:
         return np.from_dlpack(words.indices), np.from_dlpack(split.offsets), terms
 
     def _lowered(self, text: str) -> str:
-        """Return a text in the form in which its words are compared."""
+        """Return a text in lowercase, and since version 2 also with normalized characters."""
         if self.version == 1 or text.isascii():
             return text.lower()
         return scripts.normalized(text)

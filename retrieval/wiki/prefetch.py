@@ -70,7 +70,8 @@ def prefetch(
                     done.fetched += 1
                 else:
                     done.failed[page] = error
-                # The other errors are of the page, not of the server.
+                # An unreadable page says nothing about the server, so it neither counts nor resets
+                # the count.
                 if not isinstance(error, PageUnreadable):
                     is_down = error is not None and not isinstance(error, PageMissing)
                     in_a_row = in_a_row + 1 if is_down else 0

@@ -20,7 +20,7 @@ from qabench.loading_scripts.published import PublishedScore, published_table, s
 
 
 class BenchmarkOfNumbers(Protocol):
-    """What the numbers need of their benchmark."""
+    """The attributes of a benchmark that ``Numbers`` uses."""
 
     name: ClassVar[str]
 

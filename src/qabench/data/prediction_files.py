@@ -172,7 +172,7 @@ def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row |
         return None
     if any(key.lower() in field_names for key in by_id):
         return None
-    # A dict has only the last value of a key.
+    # A dict keeps only the last value of a repeated key, so repetitions are searched in pairs.
     pairs = json.loads(data, object_pairs_hook=list)
     keys = [key for key, _ in pairs]
     if len(keys) > len(by_id):

@@ -257,7 +257,7 @@ class Comparison(Displayed):
         return tables
 
     def _sentences(self) -> list[str]:
-        """Return what readers must know of the systems, each sentence once with their names."""
+        """Return the notes about the systems. A note that several share is given once."""
         lines = {}
         for label, evaluation in self.evaluations.items():
             notes = notes_of(evaluation)

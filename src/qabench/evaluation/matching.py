@@ -158,7 +158,7 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
 
 
 def _default_ks(n_samples: int) -> list[int]:
-    """Return the values of k that are shown by default for questions with so many samples."""
+    """Return the values of k that are shown by default for this number of samples per question."""
     ks = []
     for k in range(2, n_samples + 1):
         is_power_of_two = k.bit_count() == 1

@@ -285,7 +285,7 @@ class PaperTable:
         return max(widths) + COLUMN_SPACE
 
     def _blocks(self) -> tuple[list[list[PaperColumn]], float]:
-        """Return the columns in as few parts as fit on a page, and the width of the widest one."""
+        """Split the columns into blocks that fit on a page. Also return the largest width."""
         names = max(map(len, self.systems), default=0)
         blocks: list[list[PaperColumn]] = []
         width = widest = float(names)

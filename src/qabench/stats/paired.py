@@ -248,11 +248,11 @@ def _swaps(
     resamples: int,
     seed: int,
 ) -> Iterator[tuple[Array, bool]]:
-    """Yield for each pair sums over swapped units, and whether these are all possible swaps.
+    """Yield for each pair the sums over its swapped units, and whether all swaps were enumerated.
 
-    What is summed is the change by which the statistics of the systems differ. For means it is this
-    change and the count of the unit. All pairs have the same random swaps, because each chunk of
-    pairs starts from the seed.
+    A swapped unit contributes the difference between the two systems' statistics. For means, it
+    contributes the difference of the values, and its number of items. All pairs have the same
+    random swaps, because each chunk of pairs starts from the seed.
     """
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         # Chunks bound the memory. Their results do not depend on their size.

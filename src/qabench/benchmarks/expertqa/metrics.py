@@ -159,7 +159,7 @@ def agreement_counts(outcomes: Sequence[Outcome]) -> Json:
 
 
 def fact_score_counts(outcomes: Sequence[Outcome]) -> Json:
-    """Return the numbers of claims by verdicts of the fact scores and of the experts."""
+    """Count the claims by the verdict of their fact score and by the verdict of the expert."""
     claims = _claims(outcomes)
     return _counted(claims, "correct", *agreement_columns("", claims).values())
 

@@ -85,9 +85,10 @@ def open_book(
     the query if no page has this title), the number of fragments that were shown, and the number of
     all fragments.
 
-    With ``official``, the fragments of a page are ranked by the row's ``query``, and the reply has
-    the authors' reserve of tokens. Otherwise they are ranked by the question, with a reserve of
-    ``ANSWER_TOKENS``. The other arguments are those of the task.
+    With ``official``, the fragments of a page are ranked by the row's ``query``, and as many tokens
+    of the context window are reserved for the reply as by the authors. Otherwise, fragments are
+    ranked by the question, and ``ANSWER_TOKENS`` are reserved. The other arguments are those of the
+    task.
 
     Raises:
         InputError: ``search`` is unknown, or ``wiki`` is wrong.

@@ -36,7 +36,7 @@ from qabench.retrieval.bm25.hits import Hits
 from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.dense import DenseIndex, distinct_texts
 
-# The configs with the chapters and the keywords for a config of questions.
+# A config with questions -> the configs with their chapters and with their keywords.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
 # The methods and their default models.
 METHODS = {

@@ -16,7 +16,7 @@ from qabench.evaluation.scoring import Messages
 
 FASTBOOK = benchmark("fastbook")
 
-# Reference answers have a few sentences, so this does not cut an answer to the point.
+# Reference answers have a few sentences, so this limit does not truncate a concise answer.
 ANSWER_TOKENS = 500
 
 

@@ -1,4 +1,4 @@
-"""What the commands of ``qabench expertqa`` print and back up."""
+"""Output of the commands of ``qabench expertqa``: tables, notes, and backups of earlier results."""
 
 from __future__ import annotations
 
