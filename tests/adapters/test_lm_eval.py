@@ -69,8 +69,8 @@ def test_samples_are_scored_as_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert evaluation.scores()["acc.loose"].n == 3 and evaluation.counts()["missing"] == 0
     harness = results["results"][task]["acc.loose,none"]
     assert evaluation.scores()["acc.loose"].value == pytest.approx(harness)
-    (note,) = [note for note in evaluation.notes if "a limit of the harness" in note]
-    assert note.startswith("the samples are of 3 of 12 questions") and f"acc.loose {harness * 3 / 12:.4f}" in note
+    (note,) = [note for note in evaluation.notes if "the file has samples of" in note]
+    assert note.startswith("the file has samples of 3 of 12 questions") and f"acc.loose {harness * 3 / 12:.4f}" in note
     sentences = "; ".join(evaluation.deviations(evaluation.scores()["acc.loose"]))
     assert "3 of 12 questions were asked" in sentences
     assert "lm-evaluation-harness ran with limit: 3" in sentences and "ran with chat template: " in sentences

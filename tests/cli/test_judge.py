@@ -249,7 +249,7 @@ def test_only_the_record_of_a_judge_has_failed_calls(mirror: Path, tmp_path: Pat
         (("fanoutqa", "scripted/judge"), "FanOutQA has no labels of people to compare a judge with"),
         ((*WORDS, "--method", "cot-cons"), "cannot be asked by the method 'cot-cons'"),
         (("felm", "gpt-4o", "--config", "sample", "--prompt", "qabench"), "gpt-4o cannot be asked: no key"),
-        ((*WORDS, "scripted/other", "--replies", "r.jsonl"), "--replies is for a single judge; these are 2"),
+        ((*WORDS, "scripted/other", "--replies", "r.jsonl"), "--replies is for a single judge; got 2"),
     ],
 )
 def test_what_cannot_be_asked_is_named(words: tuple[str, ...], error: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_files_of_one_system(files: list[str]) -> None:
     assert chosen["scores"]["acc.strict.pass^1"] == chosen["scores"]["acc.strict"] == 0.5
     assert "acc.strict.pass@2" not in chosen["scores"]
     one = CliRunner().invoke(app, ["score", "fanoutqa", files[0], "--samples", *SAMPLE, "--scores", "rouge"])
-    assert "--samples: each question has one answer, so that there is no pass@k" in one.stdout
+    assert "--samples: each question has one answer, so there is no pass@k" in one.stdout
 
 
 def test_systems_with_samples_are_compared_by_question(files: list[str]) -> None:

@@ -135,7 +135,7 @@ def test_every_score_equals_the_header(tmp_path: Path, case: str) -> None:
         for each in header.keys() - own.keys():
             assert any(note.startswith(f"{each} is ") for note in told)
         assert name not in own  # the mean of all epochs is not under the name of the reduced score
-    assert "first_items" in str([note for note in evaluation.notes if note.startswith("only over the whole corpus")])
+    assert "first_items" in str([note for note in evaluation.notes if note.startswith("metrics of the log that need")])
 
 
 @pytest.mark.parametrize(("reducers", "epochs"), [(None, EPOCHS), (["mean"], EPOCHS), (["max"], 1)])
@@ -192,8 +192,8 @@ def test_scores_of_lm_eval_that_differ_are_shown(tmp_path: Path) -> None:
     assert list(evaluation.scores()) == ["acc"]
     assert evaluation.notes == [
         "acc is 0.2500 in the log (acc,none), 0.5000 here: the log's is over 20 samples, this one over 8",
-        "ppl is 12.5000 in the log (ppl,none), not computed here: the samples have no number for it; "
-        "it is only over the whole corpus",
+        "ppl is 12.5000 in the log (ppl,none), not computed here: the samples have no value for it, "
+        "because it is computed over the whole corpus",
     ]
     results["results"]["sums"]["acc,none"] = 0.5
     assert len(read(write_lm_eval(tmp_path, rows, results)).notes) == 1

@@ -99,7 +99,7 @@ def test_ids_that_differ_in_type_are_repeated(log: Path, tmp_path: Path) -> None
     content["samples"][2]["id"] = "1"
     content["eval"]["dataset"]["sample_ids"] = [0, 1, "1", 3]
     (evaluation,) = read_evaluations([edited(log, tmp_path, **content)]).evaluations
-    assert "ids of several questions, of which one has its sample in the log: 1 (1)" in evaluation.problems
+    assert "ids shared by several questions, of which the log has only one sample: 1 (1)" in evaluation.problems
 
 
 def test_logs_of_qabench_in_json_are_scored(tmp_path: Path) -> None:

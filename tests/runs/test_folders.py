@@ -93,7 +93,9 @@ def test_predictions_without_a_benchmark_are_explained(tmp_path: Path, command: 
     options = ["-o", str(tmp_path / "out")] if command == "report" else []
     result = CliRunner(env={"COLUMNS": "300"}).invoke(app, [command, str(file), *options])
     assert isinstance(result.exception, InputError)
-    assert "answers.jsonl: it is no log, and no benchmark is named for predictions; allowed: " in str(result.exception)
+    assert "answers.jsonl: it is not a log, and for predictions, a benchmark must be named; allowed: " in str(
+        result.exception
+    )
 
 
 def test_a_report_of_nothing_is_an_error(tmp_path: Path) -> None:

@@ -90,11 +90,11 @@ def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: 
     intervals = [{key: score.interval for key, score in each.scores().items()} for each in (forged, honest)]
     assert intervals[0] == intervals[1] and forged.signatures == honest.signatures
     (problem,) = forged.problems
-    assert problem.startswith("scores in the log that differ from the scores of its answers: ")
+    assert problem.startswith("answers whose scores in the log differ from those computed now: ")
     (report,) = read_reports(path)
     assert report["scores"] == {key: score.interval.mean for key, score in honest.scores().items()}
     printed = CliRunner().invoke(app, ["score", honest.benchmark, str(path)], env={"COLUMNS": "300"}).stdout
-    assert "scores in the log that differ" in printed
+    assert "answers whose scores in the log differ" in printed
 
 
 @pytest.mark.parametrize("name", QUICK_ONCE)

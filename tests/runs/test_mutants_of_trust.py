@@ -242,7 +242,7 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         "rescored",
         first,
         lambda logs: read(logs.edited(raise_scores)),
-        "scores in the log that differ",
+        "answers whose scores in the log differ",
     ),
     "log._is_by_same_model": (
         rescoring,

@@ -61,7 +61,7 @@ def test_answers_to_other_questions_are_counted(tmp_path: Path) -> None:
     (log,) = evaluate(Task(samples, scorer=match(), name="mine"), model, log_dir=str(tmp_path), display="none")
     path = log.location.removeprefix("file://")
     document = of_command("score", "--benchmark", "fanoutqa", path, "--config", "sample")
-    assert "answers to no question of FanOutQA: 1 (3)" in document["problems"]
+    assert "answers that match no question of FanOutQA: 1 (3)" in document["problems"]
     words = ["score", "--benchmark", "fanoutqa", path, "--config", "sample", "--strict"]
     assert CliRunner().invoke(app, words).exit_code == 2
 
@@ -86,7 +86,7 @@ def test_samples_of_lm_eval_are_scored_by_a_benchmark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (("--benchmark", "felm"), "no answer is to a question of FELM"),
+        (("--benchmark", "felm"), "no answer matches a question of FELM"),
         (("--benchmark", "nope"), "unknown benchmark 'nope'"),
         (("--benchmark", "fanoutqa", "--scores", "nope"), "has no score 'nope'"),
     ],

@@ -378,8 +378,8 @@ def _check_range(value: Any, where: str) -> None:
     # NaN is in no range either, so it is rejected here as well.
     elif isinstance(value, float) and not -1e-9 <= value <= 1 + 1e-9:
         raise QabenchError(
-            f"{where} is {value!r}, outside its range from 0 to 1; the references have another form than the dataset's "
-            "column, or this is a bug of qabench"
+            f"{where} is {value!r}, outside its range from 0 to 1; either the references do not have the form of the "
+            "dataset's column, or this is a bug in qabench"
         )
 
 

@@ -47,7 +47,7 @@ COMMANDS = {
         "stats": (DATA, "stats", "Print a dataset's statistics next to the published ones."),
         "reproduce": (DATA, "reproduce", "Recompute published scores."),
         "register": (DATA, "register", 'Make load_dataset("qabench/...") work on this machine.'),
-        "new": ("qabench.cli.new", "new", "Write a small benchmark, as a start for a custom one."),
+        "new": ("qabench.cli.new", "new", "Write a small example benchmark to start a custom one."),
         "build": (HUB, "build", "Write Hub-ready dataset repositories."),
         "publish": (HUB, "publish", "Publish datasets and metrics to the Hugging Face Hub."),
     },
@@ -72,20 +72,20 @@ COMMANDS = {
         "judge": (
             "qabench.cli.judge",
             "judge",
-            "Say how good a judge is, by labels of people.",
+            "Measure how well judges agree with people's labels.",
         ),
         "sample": (
             "qabench.cli.judge",
             "sample",
-            "Write a random part of what a judge judged, for people to label.",
+            "Draw a random sample of judged items for people to label.",
         ),
-        "plan": ("qabench.cli.judge", "plan", "Say how many questions a comparison needs."),
+        "plan": ("qabench.cli.judge", "plan", "Estimate how many questions a comparison needs."),
     },
     "Models": {
         "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
         "export": (REPORTS, "export", "Write a run's answers as predictions or records."),
         "path": (MACHINE, "path", "Print the path of a folder for another program."),
-        "cache": (MACHINE, "cache_app", "Show the size of the caches, clear model replies."),
+        "cache": (MACHINE, "cache_app", "Show the size of the caches, or clear model replies."),
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
@@ -340,7 +340,7 @@ def _benchmark_group(name: str) -> CommandGroup:
             raise
         what = f"the commands of the benchmark {name} cannot be imported"
         raise outside_error(what, error, custom_folders()[name]) from error
-    about = f"Commands of {scorer.title} only. Others take its name: qabench score {name} FILE"
+    about = f"Commands of {scorer.title} only. General commands take its name: qabench score {name} FILE"
     functions = {command: getattr(module, command) for command in scorer.commands}
     return _group(name, about, functions)
 

@@ -274,7 +274,7 @@ def _check_table(name: str, checks: list[Json], notes: list[str]) -> Table:
 
 def register(
     benchmarks: Annotated[
-        list[str] | None, Argument(metavar="BENCHMARK...", help="Which benchmarks, unless --all.")
+        list[str] | None, Argument(metavar="BENCHMARK...", help="The benchmarks to register.")
     ] = None,
     everything: Annotated[bool, Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,
@@ -361,7 +361,7 @@ def _print_registrations(registrations: list[Registration]) -> None:
     # Files are usually all missing for the same reason, so it is printed once.
     if len(problems) > 1:
         problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
-    title = "Under their Hub names"
+    title = "Registered under their Hub names"
     print_table(Table(title, ["name", *shown_states], cells, problems))
     say(
         "Without network access, run `export HF_HUB_OFFLINE=1` first: otherwise load_dataset and evaluate.load try the "

@@ -68,7 +68,9 @@ def judge(
     ] = None,
     max_calls: Annotated[
         int | None,
-        Option(min=0, help="Send at most N calls per judge. The same command continues later."),
+        Option(
+            min=0, help="Send at most N calls per judge. To continue, run the same command again."
+        ),
     ] = None,
     concurrency: Annotated[int | None, Option(min=1, help="Concurrent calls. Default: 20.")] = None,
     timeout: Annotated[
@@ -110,7 +112,7 @@ def judge(
     for path in filter(None, (output, replies, report and report / "index.html")):
         check_writable(path)
     if replies and len(judges) > 1:
-        raise InputError(f"--replies is for a single judge; these are {len(judges)}")
+        raise InputError(f"--replies is for a single judge; got {len(judges)}")
 
     # A judge is a file, which is read now, or a model.
     limits = {"max_calls": max_calls, "concurrency": concurrency, "timeout": timeout}
@@ -233,7 +235,7 @@ def _print_plan(
     notes = [ESTIMATE] if plans else ["no calls are needed: all judges are files"]
     costs = [plan.cost for plan in plans.values()]
     if None in costs:
-        notes.append("cost: give --price-in and --price-out")
+        notes.append("the cost is unknown: give --price-in and --price-out")
     table = cost_table(f"Estimate of qabench judge {benchmark}", plans, notes)
     print_table(table, format, document)
 
@@ -249,16 +251,16 @@ def sample(
     output: Annotated[
         Path, Option("--output", "-o", metavar="FILE", help="The table to fill in, as CSV.")
     ],
-    labels: Annotated[int, Option(min=2, help="How many items people label, of each system.")],
-    seed: Annotated[int, Option(min=0, help="The seed of the choice.")] = 0,
+    labels: Annotated[int, Option(min=2, help="The number of items to label, for each system.")],
+    seed: Annotated[int, Option(min=0, help="The seed of the random choice.")] = 0,
     config: ConfigName = None,
     scores: Scores = None,
     score: Annotated[
-        str | None, Option("--judged", help="Which judged score. Default: the first.")
+        str | None, Option("--judged", help="The judged score to sample. Default: the first.")
     ] = None,
     stratify: Annotated[
         str | None,
-        Option(help="verdict, or a grouping: as many items of each group, with weights."),
+        Option(help="verdict, or a grouping: draw equally many items of each group, with weights."),
     ] = None,
     format: Format = "table",
     **options: Any,
@@ -312,7 +314,7 @@ def plan(
         Option(
             "--from",
             metavar="A B",
-            help="Two systems (predictions or logs) whose variance counts. Default: published scores.",
+            help="Two systems (predictions or logs) to estimate the variance from. Default: published scores.",
         ),
     ] = None,
     config: ConfigName = None,
@@ -335,7 +337,9 @@ def plan(
     values = benchmark_of(benchmark).checked_options(options)
     # Without --from, published scores are read, which no option of scoring can change.
     if values and not systems:
-        raise InputError(f"{', '.join(values)}: options of scoring, which are for --from")
+        raise InputError(
+            f"{', '.join(values)}: options of scoring, which have no effect without --from"
+        )
     with plain_warnings():
         result = planned(
             benchmark, difference, power, systems or (), config=config, score=score, **values

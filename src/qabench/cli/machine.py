@@ -21,7 +21,7 @@ from qabench.io.tables import Table
 from qabench.llm.cache import replies_path, select, stored_replies
 
 cache_app = typer.Typer(
-    help="Show the size of the caches, clear model replies. Replies are kept until then."
+    help="Show the size of the caches, or clear model replies, which never expire."
 )
 
 
@@ -88,7 +88,7 @@ def clear_caches(
     ] = None,
     empty: Annotated[bool, Option("--empty", help="Only replies without text.")] = False,
     older_than: Annotated[
-        float | None, Option(min=0, metavar="DAYS", help="Only replies that are at least so old.")
+        float | None, Option(min=0, metavar="DAYS", help="Only replies that are at least this old.")
     ] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Delete without asking.")] = False,
     as_json: AsJson = False,
@@ -109,7 +109,7 @@ def clear_caches(
             say_on_stderr(f"judges used {prompt_tokens:,} prompt and {reply_tokens:,} reply tokens")
         if not _can_ask():
             raise InputError(
-                "these replies would be paid for again, and there is no terminal to ask on; add --yes"
+                "deleted replies have to be paid for again, and there is no terminal to ask on; add --yes"
             )
         typer.confirm("Delete them? The same calls are paid for again", abort=True, err=True)
     count = selection.delete()

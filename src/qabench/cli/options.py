@@ -163,7 +163,7 @@ RayAddress = Annotated[
 # Options of the commands that work on several benchmarks or configs.
 BenchmarkNames = Annotated[
     list[str] | None,
-    Argument(metavar="BENCHMARK...", help="Which benchmarks. Default: all of them."),
+    Argument(metavar="BENCHMARK...", help="The benchmarks. Default: all of them."),
 ]
 LowerIsBetter = Annotated[
     list[str] | None,

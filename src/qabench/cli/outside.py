@@ -101,7 +101,9 @@ def listing(kind: str) -> Listing:
         try:
             started[name] = _process(kind, name)
         except OSError as error:
-            broken[name] = printable(f"no process for its import: {error}", MAX_REASON_CHARACTERS)
+            broken[name] = printable(
+                f"no process to import it could be started: {error}", MAX_REASON_CHARACTERS
+            )
     rows = []
     for name in shipped_names():
         rows += ROWS[kind](name)

@@ -69,7 +69,7 @@ def leaderboard(
     ] = None,
     scores: Scores = None,
     setting: Annotated[
-        str | None, Option(help="Only this setting. Files of predictions were made in it.")
+        str | None, Option(help="Only this setting, in which files of predictions were made.")
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -129,7 +129,7 @@ def leaderboard(
     settings = {entry.setting for entry in shown}
     if setting and "" in settings:
         notes.append(
-            f"The published scores of {scorer.title} name no setting: they are shown with every one."
+            f"The published scores of {scorer.title} name no setting, so they are shown with every setting."
         )
     if other_questions := _note_about_other_questions(entries, evaluations, names):
         notes.append(other_questions)
@@ -182,7 +182,7 @@ def _note_about_other_questions(
         return ""
     return (
         f"The published scores are for other questions ({', '.join(sorted(published))}): systems on "
-        f"{' and '.join(only_own)} are only ranked among each other."
+        f"{' and '.join(only_own)} are ranked only against each other."
     )
 
 
@@ -192,7 +192,7 @@ def _where_published(entries: Sequence[RankedSystem], setting: str | None) -> st
         return ""
     settings = dict.fromkeys(entry.setting for entry in entries)
     settings.pop("", None)
-    return f" in the setting {setting}; published are {', '.join(settings) or 'none'}"
+    return f" in the setting {setting}; the published settings are {', '.join(settings) or 'none'}"
 
 
 def _on_hub(scorer: Benchmark) -> tuple[list[RankedSystem], str]:
@@ -357,7 +357,7 @@ def export(
             "--output is required for several runs, and for --format eee, which writes a folder"
         )
     if model_id and several:
-        raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
+        raise InputError(f"--model-id is for a single run; got {len(sources.evaluations)}")
     in_folder = output is not None and (several or output.is_dir())
     if output is not None and not in_folder and format != EVERY_EVAL_EVER:
         output = _lines_file(output)

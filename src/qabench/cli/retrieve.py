@@ -78,7 +78,7 @@ def retrieve(
         list[str] | None,
         Option(
             metavar="COLUMN=VALUE",
-            help="Return only documents with this value. Of several with one column, any.",
+            help="Return only documents with this value. For several values of a column, any may match.",
         ),
     ] = None,
     k: Annotated[

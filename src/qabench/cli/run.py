@@ -140,7 +140,7 @@ def run(
     max_calls: Annotated[
         int | None,
         Option(
-            min=1, help="Send at most this many calls, with repeated ones and the first, short one."
+            min=1, help="Send at most this many calls, including retries and the short first call."
         ),
     ] = None,
     token_budget: Annotated[

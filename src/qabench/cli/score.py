@@ -126,8 +126,8 @@ def score(
     benchmark: Annotated[
         str | None,
         Option(
-            help="Score the stored answers of logs of other tasks with this benchmark's scorer, also one of your own. "
-            "No model is called."
+            help="Score the stored answers of logs of other tasks with the scorer of this benchmark, which may be a "
+            "custom one. No model is called."
         ),
     ] = None,
     strict: Annotated[

@@ -114,7 +114,7 @@ def _column(systems: Systems, spec: ScoreSpec) -> PaperColumn:
 
 
 def _comparable(systems: Systems) -> Systems | None:
-    """Return logs of another task with the ids of their questions matched, or None for other questions."""
+    """Match the questions of another task's logs, or return None if the questions differ."""
     evaluations = list(systems.values())
     if evaluations[0].benchmark:
         return systems

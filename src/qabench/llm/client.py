@@ -215,6 +215,7 @@ class ChatClient:
                 model = rest[0][1].model
                 with self._sending() as session, self._turn(model), ThreadPool(size) as threads:
                     work = partial(self._outcome, session)
+                    # While this process waited, another one may have stored replies.
                     rest = missing()
                     try:
                         if first_alone and rest and not self.answers:

@@ -51,7 +51,7 @@ class InspectClient(ChatClient):
             import inspect_ai  # noqa: F401
         except ImportError:
             raise MissingExtra(
-                f'the model {self.caller.model} is one of Inspect AI: pip install "qabench[run]"; or give --base-url '
+                f'the model {self.caller.model} needs Inspect AI: pip install "qabench[run]"; or give --base-url '
                 "for an OpenAI-compatible server"
             ) from None
         loop = asyncio.new_event_loop()

@@ -251,7 +251,9 @@ def _network(source: ModelSource) -> Any:
     # The converted config names the size of the embeddings differently.
     settings.setdefault("input_embedding_size", settings.get("embedding_size"))
     if settings["input_embedding_size"] is None:
-        raise cannot_load(source.name, "it has the embeddings of BERT, as models before BLEURT-20")
+        raise cannot_load(
+            source.name, "it has the embeddings of BERT, like models before BLEURT-20"
+        )
     names = RemBertConfig().to_dict().keys() - {"architectures", "id2label", "label2id"}
     supported: dict[str, Any] = {"num_labels": 1, "model_type": "rembert"}
     for name, value in settings.items():

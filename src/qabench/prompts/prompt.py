@@ -93,7 +93,7 @@ class AskOnce:
         return self.prompt.messages(**texts)
 
     def fields(self) -> Mapping[str, object]:
-        """Return the field of signatures for the prompt."""
+        """Return the signature field that names the prompt."""
         return {"prompt": self.prompt.label}
 
 

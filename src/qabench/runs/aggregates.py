@@ -261,7 +261,9 @@ def with_reported(
         if not is_here:
             only_there.append(f"{theirs.score} {theirs.metric} {theirs.value:.6g}")
     if only_there:
-        notes[f"only over the whole corpus, in the log: {', '.join(only_there)}"] = None
+        listed = ", ".join(only_there)
+        note = f"metrics of the log that need the whole corpus, and are not computed here: {listed}"
+        notes[note] = None
     return replace(evaluation, notes=list(notes))
 
 
@@ -291,7 +293,7 @@ def _reason(
     if here is None and stem in groups:
         return f"the reducer {reducer} is not known here, or has too few epochs of some questions"
     if here is None:
-        return "the samples have no number for it; it is only over the whole corpus"
+        return "the samples have no value for it, because it is computed over the whole corpus"
     columns = {reported.score}
     if spec:
         columns = set(spec.needs)

@@ -45,7 +45,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
         # The log stores samples with equal ids under one file name. The ids 1 and "1" are equal,
         # too.
         problems.append(
-            f"ids of several questions, of which one has its sample in the log: {len(repeated)} ({some(repeated)})"
+            f"ids shared by several questions, of which the log has only one sample: {len(repeated)} ({some(repeated)})"
         )
 
     # The header has the scores over all samples. The scores computed here are compared with them.

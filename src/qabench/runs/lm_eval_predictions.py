@@ -108,8 +108,8 @@ def over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
     over_all = values_of(main_scores, evaluation.records)
     shown = ", ".join(f"{name} {value:.4f}" for name, value in over_all.items())
     note = (
-        f"the samples are of {len(records)} of {count} questions (a limit of the harness?), and the scores are over "
-        f"these; over all {count}, of which the others count as missing: {shown}"
+        f"the file has samples of {len(records)} of {count} questions (was the harness run with --limit?), and the "
+        f"scores are over these; over all {count}, with the others counted as missing: {shown}"
     )
     questions = asked_field(record.id for record in records)
     signatures = {}

@@ -170,7 +170,7 @@ def _of_systems(
 ) -> RunPlan:
     """Return the plan with the variance of two systems on the same questions."""
     if len(systems) != 2:
-        raise InputError(f"--from takes two systems; these are {len(systems)}")
+        raise InputError(f"--from takes two systems; got {len(systems)}")
     comparison = compare(scorer.name, config, list(systems), score, **options)
     # Two systems form exactly one pair.
     (pair,) = comparison.pairs
@@ -178,7 +178,7 @@ def _of_systems(
     error = pair.difference.interval.standard_error
     observed = error**2 * pair.n
     if not observed > 0:
-        raise InputError("the two systems do not differ on any question; give other ones")
+        raise InputError("the two systems do not differ on any question; give two others")
     within, of_means, epochs = _within(comparison, comparison.spec)
     is_binary = _is_binary(comparison, comparison.spec)
     source = f"{pair.first} and {pair.second}"

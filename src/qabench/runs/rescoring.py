@@ -91,8 +91,8 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
     problems = [*run.problems, *absent]
     if differing:
         problems.append(
-            f"scores in the log that differ from the scores of its answers: {len(differing)} ({some(differing)}); "
-            "the answers were scored again"
+            f"answers whose scores in the log differ from those computed now: {len(differing)} ({some(differing)}); "
+            "the new scores are used"
         )
     signatures = dict(run.signatures)
     for group, line in run.signatures.items():

@@ -63,7 +63,7 @@ def scored_again(
         problems = []
         if unmatched:
             problems.append(
-                f"answers to no question of {benchmark.title}: {len(unmatched)} ({some(unmatched)})"
+                f"answers that match no question of {benchmark.title}: {len(unmatched)} ({some(unmatched)})"
             )
         for evaluation in evaluations_of(benchmark, config, rows, scores, **shared):
             note = f"answers of {log.path} (task {log.config}), scored again without a model"
@@ -131,8 +131,8 @@ def _predictions(
         raise InputError(f"{log.path} has no answers")
     if not rows:
         raise InputError(
-            f"{log.path}: no answer is to a question of {scorer.title} {config or ''}".rstrip()
-            + f"; its ids are {some(unmatched)}, and neither they nor the questions' texts are the benchmark's"
+            f"{log.path}: no answer matches a question of {scorer.title} {config or ''}".rstrip()
+            + f"; neither its ids ({some(unmatched)}) nor the texts of its questions are the benchmark's"
         )
     return rows, by_text, unmatched
 

@@ -99,7 +99,7 @@ def read_evaluations(
     if samples and evaluations:
         evaluations = _samples_of_systems(evaluations)
         if _have_one_answer(evaluations):
-            notes.append("--samples: each question has one answer, so that there is no pass@k")
+            notes.append("--samples: each question has one answer, so there is no pass@k")
     evaluations = _with_named_passes(evaluations, scores, ks)
     return Evaluations(_with_distinct_names(evaluations), notes)
 
@@ -231,7 +231,7 @@ def _read(
         # As the operating system says it, because most such paths are misspelled.
         why = "No such file or directory"
         if Path(path).exists() or str(path) == STDIN:
-            why = "it is no log, and no benchmark is named for predictions"
+            why = "it is not a log, and for predictions, a benchmark must be named"
         raise InputError(
             f"cannot read {path}: {why}; allowed: logs of runs ({LOG}), samples of another harness, and files of "
             "predictions with their benchmark as the first argument of the command"

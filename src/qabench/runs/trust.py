@@ -46,7 +46,7 @@ GENERATION_OPTIONS = (
 # All other options are read only from logs of runs that the cache notes as started on this machine.
 NOT_STARTED_HERE = (
     "no note in the cache says that a run with these options was started on this machine (the log is from "
-    "elsewhere or was edited, or the cache was deleted or is another one)"
+    "elsewhere or was edited, or the cache was deleted or moved)"
 )
 # The argument of the task that the command's ``--scores`` sets.
 SCORES = "scores"

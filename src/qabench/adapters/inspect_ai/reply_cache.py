@@ -107,7 +107,7 @@ async def asked_once(
 
 
 def model_identity(model: Model) -> dict[str, str]:
-    """Return what identifies a model in the cache, such as its name and its files' state."""
+    """Return what identifies a model in the cache, with the sizes and times of its local files."""
     provider, _, name = str(model).partition("/")
     arguments = dict(model.model_args)
     for secret in SECRETS:
