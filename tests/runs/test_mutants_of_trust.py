@@ -172,6 +172,12 @@ def kept(logs: Logs) -> list[str]:
     return [f"kept {len(content.samples)}"]
 
 
+def without_tags(logs: Logs) -> list[str]:
+    """Return whether a resumed run has a field that the log must not decide."""
+    content = trust.checked_log(logs.edited(stopped(lambda content: setattr(content.eval, "tags", ["evil"]))), MODEL)
+    return [f"tags: {content.eval.tags}"]
+
+
 def stopped(edit: Callable[[EvalLog], object]) -> Callable[[EvalLog], None]:
     """Return an edit that also says that the run did not end: of a complete one, nothing is asked."""
 
@@ -386,6 +392,14 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: resumed(logs, lambda content: setattr(content.eval, "model", "openai/evil")),
         "the model openai/evil, not scripted/model",
     ),
+    "trust._servers": (
+        trust,
+        "_servers",
+        lambda *_: (None, None),
+        lambda logs: resumed(logs, lambda content: setattr(content.eval, "model_base_url", "http://evil/v1")),
+        "was run with the server http://evil/v1",
+    ),
+    "trust._reduced_log": (trust, "_reduced_log", lambda log, path, **_: log, without_tags, "tags: None"),
     "trust._is_empty": (trust, "_is_empty", lambda sample: False, kept, "kept 1"),
     "trust.is_complete": (
         trust,

@@ -18,7 +18,8 @@ import yaml
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RemoteEntryNotFoundError
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.rows import Json
 from qabench.errors import QabenchError, check_name
 from qabench.hub.client import bounded_answers, hub_errors
@@ -47,22 +48,24 @@ def task_id(config: str, setting: str, score: str) -> str:
     return re.sub(r"\W+", "_", name, flags=re.ASCII)
 
 
-def tasks_of(scorer: Benchmark) -> list[Json]:
+def tasks_of(benchmark: Benchmark) -> list[Json]:
     """Return a task of ``eval.yaml`` for each config, setting and score with a leaderboard."""
-    table = dataset_table(scorer.name)
-    groups_by_config = scorer.leaderboards.groups or {table.default: tuple(scorer.groups)}
-    settings = scorer.leaderboards.settings or tuple(setting.name for setting in scorer.settings)
+    table = dataset_table(benchmark.name)
+    groups_by_config = benchmark.leaderboards.groups or {table.default: tuple(benchmark.groups)}
+    settings = benchmark.leaderboards.settings or tuple(
+        setting.name for setting in benchmark.settings
+    )
     tasks = []
     for config, groups in groups_by_config.items():
         splits = table.config(config).splits
         # Fall back to the first split of a config that has no test split.
         split = "test" if "test" in splits else next(iter(splits))
         scores = []
-        for spec in scorer.scores:
+        for spec in benchmark.scores:
             # A leaderboard compares what papers report. A score at a cutoff k is shown at a single
             # k.
             if spec.official and spec.group in groups:
-                scores.append(spec.at(scorer.leaderboards.cutoff).name)
+                scores.append(spec.at(benchmark.leaderboards.cutoff).name)
         for setting in settings:
             for score in scores:
                 id = task_id(config, setting, score)
@@ -86,7 +89,7 @@ def eval_file(name: str, framework: str) -> Json | None:
             f"The official scores of {table.title}, one leaderboard per score and setting, computed by qabench."
         ),
         "evaluation_framework": framework,
-        "tasks": tasks_of(benchmark(name)),
+        "tasks": tasks_of(benchmark_of(name)),
     }
 
 

@@ -29,7 +29,8 @@ from huggingface_hub import (
 )
 from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
@@ -141,7 +142,7 @@ def chosen(report: Report, names: Names = None) -> list[str]:
         raise QabenchError(
             f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}"
         )
-    specs = list(map(benchmark(report["benchmark"]).score_spec, scores))
+    specs = list(map(benchmark_of(report["benchmark"]).score_spec, scores))
     if names is None:
         # A custom benchmark may have no scores that authors report. Then all scores are published.
         return [spec.name for spec in specs if spec.official] or scores
@@ -155,10 +156,12 @@ def deviations_of(report: Report, name: str) -> list[str]:
     are compared with today's declarations as well.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
-    scorer = benchmark(report["benchmark"])
-    spec = scorer.score_spec(name)
+    benchmark = benchmark_of(report["benchmark"])
+    spec = benchmark.score_spec(name)
     if line := report["signatures"].get(spec.group):
-        declaration = with_facts_declared(scorer.declaration(signature_name(line)), parse(line)[1])
+        declaration = with_facts_declared(
+            benchmark.declaration(signature_name(line)), parse(line)[1]
+        )
         recorded = "\n".join(sentences)
         for sentence in deviations(line, declaration, spec.needs[0].partition("@")[2]):
             # The report's sentence about a field may be more detailed: it may name the harness.
@@ -232,15 +235,15 @@ def setting_of(report: Report, about: About) -> str:
         raise InputError(
             f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"
         )
-    scorer = benchmark(report["benchmark"])
+    benchmark = benchmark_of(report["benchmark"])
     if not (setting := recorded or about.setting):
-        names = ", ".join(declared.name for declared in scorer.settings)
+        names = ", ".join(declared.name for declared in benchmark.settings)
         raise InputError(
             f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )
-    if setting not in (recorded, AGENT) and scorer.settings:
+    if setting not in (recorded, AGENT) and benchmark.settings:
         # A setting can be followed by the value of an option, such as "rag bm25".
-        scorer.setting(setting.partition(" ")[0])
+        benchmark.setting(setting.partition(" ")[0])
     return str(setting)
 
 
@@ -398,7 +401,7 @@ def _key(row: Row) -> tuple[str, str]:
 
 def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
     """Return the notes of an entry: what the number alone does not say."""
-    spec = benchmark(report["benchmark"]).score_spec(name)
+    spec = benchmark_of(report["benchmark"]).score_spec(name)
     notes = []
     if deviations:
         notes.append(f"UNOFFICIAL: {'; '.join(deviations)}")
@@ -422,7 +425,7 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
     return "; ".join(notes)
 
 
-def described(notes: str, scorer: Benchmark) -> tuple[str, str, str]:
+def described(notes: str, benchmark: Benchmark) -> tuple[str, str, str]:
     """Return the score, config and setting that the notes of an entry name, or "" for each.
 
     The Hub's leaderboards do not have them. Entries can come from anybody, so any text is possible.
@@ -433,7 +436,7 @@ def described(notes: str, scorer: Benchmark) -> tuple[str, str, str]:
     for part in notes.split("; "):
         name, _, setting = part.partition(", ")
         try:
-            return scorer.score_spec(name).name, config, setting
+            return benchmark.score_spec(name).name, config, setting
         except InputError:
             continue
     return "", "", ""

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from qabench.benchmarks import Setting, benchmark
+from qabench.benchmarks import Setting
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks.logs import UNKNOWN_TEXT
 from qabench.errors import QabenchError
 from qabench.evaluation import FAILED, Evaluation, Message
@@ -37,8 +38,8 @@ def with_asked_texts(
         setting: the setting.
         arguments: the task's arguments.
     """
-    scorer = benchmark(evaluation.benchmark)
-    logs = scorer.logs()
+    benchmark = benchmark_of(evaluation.benchmark)
+    logs = benchmark.logs()
     groups = _groups_of_model(evaluation, logs.groups_without_model)
     # A question that failed, or was answered without a model, need not have been asked.
     asked = []
@@ -62,7 +63,7 @@ def with_asked_texts(
         render = logs.first_messages(setting, arguments, prompt)
         if render is None:
             return _signed(evaluation, groups, NOT_COMPARED, IRRELEVANT)
-        rows = {question.id: question.row for question in scorer.load(evaluation.config).rows}
+        rows = {question.id: question.row for question in benchmark.load(evaluation.config).rows}
         differing = 0
         for record in asked:
             row = rows.get(record.id)
@@ -132,7 +133,7 @@ def _fits(expected: str, text: str) -> bool:
 
 def with_edited_answers(evaluation: Evaluation) -> Evaluation:
     """Sign the number of answers that are not among the model's replies in the log, if not 0."""
-    logs = benchmark(evaluation.benchmark).logs()
+    logs = benchmark_of(evaluation.benchmark).logs()
     edited = 0
     for record in evaluation.records:
         if record.status == FAILED:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.predictions import IN_MEMORY
 from qabench.data.rows import grouped, natural_key
 from qabench.errors import InputError, some, unknown_name
@@ -101,7 +102,7 @@ def compare(
         name = None
     if not isinstance(name, str | None):
         raise InputError("the systems are given twice: as the first argument and as systems")
-    scorer = benchmark(name or "")
+    benchmark = benchmark_of(name or "")
     labels_of_user = None
     if isinstance(systems, Mapping):
         labels_of_user = list(systems)
@@ -114,12 +115,12 @@ def compare(
     with clusters_named(cluster):
         read = read_evaluations(
             paths,
-            scorer,
+            benchmark,
             config,
             scores=scores,
             questions=questions_file,
             progress=progress,
-            **scorer.checked_options(options),
+            **benchmark.checked_options(options),
         )
     clustered = with_clusters(read.evaluations, cluster)
     evaluations, unused_labels = with_human(clustered, human)
@@ -191,10 +192,10 @@ def _compare_files(
     **testing: Any,
 ) -> Comparison:
     """Compare systems on a config of a benchmark by some scores, or by its main score."""
-    scorer = benchmark(evaluations[0].benchmark)
+    benchmark = benchmark_of(evaluations[0].benchmark)
     by_label = dict(zip(names, evaluations, strict=True))
     computed = []
-    for spec in _chosen(scorer, scores, evaluations):
+    for spec in _chosen(benchmark, scores, evaluations):
         comparison = compare_evaluations(by_label, spec, **testing)
         if comparison.systems:
             computed.append(comparison)
@@ -283,17 +284,19 @@ def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) ->
     )
 
 
-def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[ScoreSpec]:
+def _chosen(
+    benchmark: Benchmark, names: Names, evaluations: Sequence[Evaluation]
+) -> list[ScoreSpec]:
     """Return the named scores that an evaluation has, or without names its main score."""
     if names is None:
-        return list(filter(None, [scorer.headline_score(evaluations)]))
+        return list(filter(None, [benchmark.headline_score(evaluations)]))
     declared: dict[str, ScoreSpec] = {}
     records: list[Record] = []
     for evaluation in evaluations:
         records += evaluation.records
         for spec in evaluation.score_specs:
             declared[spec.name] = spec
-    selected = select_scores(list(declared.values()), names, scorer.title)
+    selected = select_scores(list(declared.values()), names, benchmark.title)
     columns = column_names(records)
     return present(selected, sorted(columns))
 

@@ -17,7 +17,8 @@ from qabench.adapters.inspect_ai.facts import (
     GENERATE_CONFIG,
     MODEL_ARGS,
 )
-from qabench.benchmarks import Benchmark, Setting, benchmark
+from qabench.benchmarks import Benchmark, Setting
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -88,9 +89,9 @@ def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
     """
     # Sign the options of the run.
     setting = _setting_of(log, evaluation.path)
-    scorer = benchmark(evaluation.benchmark)
+    benchmark = benchmark_of(evaluation.benchmark)
     facts = facts_of(log)
-    logs = scorer.logs()
+    logs = benchmark.logs()
     questions = asked_field(log.listed_ids)
     signatures = {}
     for group, line in evaluation.signatures.items():
@@ -121,17 +122,17 @@ def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
     if solver := _solver_of(log, setting):
         # A custom solver may send any prompt, so there is no text to compare with.
         return with_solver(evaluation, solver)
-    evaluation = _requiring_run_fields(evaluation, scorer, log)
+    evaluation = _requiring_run_fields(evaluation, benchmark, log)
     return with_edited_answers(with_asked_texts(evaluation, setting, log.task_args))
 
 
-def _requiring_run_fields(evaluation: Evaluation, scorer: Benchmark, log: Log) -> Evaluation:
+def _requiring_run_fields(evaluation: Evaluation, benchmark: Benchmark, log: Log) -> Evaluation:
     """Declare the fields about how a run asked as required. Only files may lack them."""
     asked_with = log.metadata.get(ASKED_WITH)
     required = {"prompt", *(asked_with if isinstance(asked_with, dict) else ())}
     declarations = dict(evaluation.declarations)
     for group, line in evaluation.signatures.items():
-        if group in scorer.logs().groups_without_model:
+        if group in benchmark.logs().groups_without_model:
             continue
         with suppress(InputError):
             name = signature_name(line)
@@ -162,10 +163,10 @@ def _is_of_system(name: str) -> bool:
     return MODEL_ARGS.get(name.removeprefix(MODEL_ARG), (SIGNED,))[0] == SYSTEM
 
 
-def setting_of(scorer: Benchmark, task: str, arguments: Mapping[str, Any]) -> Setting | None:
+def setting_of(benchmark: Benchmark, task: str, arguments: Mapping[str, Any]) -> Setting | None:
     """Return the setting of a task, by its arguments if several have the task, or None."""
     task = task.rpartition("/")[2]
-    settings = [setting for setting in scorer.settings if setting.task == task]
+    settings = [setting for setting in benchmark.settings if setting.task == task]
     for setting in settings:
         if setting.arguments.items() <= arguments.items():
             return setting
@@ -174,11 +175,11 @@ def setting_of(scorer: Benchmark, task: str, arguments: Mapping[str, Any]) -> Se
 
 def _setting_of(log: Log, path: str) -> Setting:
     """Return the setting of a log's task. Raises InputError if the metadata has another one."""
-    scorer = benchmark(log.metadata["benchmark"])
-    setting = setting_of(scorer, log.task, log.task_args)
+    benchmark = benchmark_of(log.metadata["benchmark"])
+    setting = setting_of(benchmark, log.task, log.task_args)
     if setting is None:
         raise InputError(
-            f"{path} is the log of {printable(log.task)!r}, which is not a task of {scorer.title}"
+            f"{path} is the log of {printable(log.task)!r}, which is not a task of {benchmark.title}"
         )
     name = log.metadata["setting"]
     # Some settings are named with an option, such as "rag bm25".

@@ -23,7 +23,8 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.joining import WITHOUT_PREDICTION
 from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json, Row
@@ -112,8 +113,8 @@ def run(
         return _run_model(name, config, str(model), show, options)
 
     # Find which questions have no answer yet.
-    scorer = benchmark(name)
-    questions = scorer.questions(config)
+    benchmark = benchmark_of(name)
+    questions = benchmark.questions(config)
     asked = dict(list(questions.items())[:limit])
     path = None if output is None else Path(output)
     function = name_with_digest(answer)
@@ -126,7 +127,7 @@ def run(
                 predictions[id] = answered_before[id]
 
     # Ask them.
-    prediction_of = partial(_prediction, scorer, function)
+    prediction_of = partial(_prediction, benchmark, function)
     status = "success"
     try:
         run_sync(_ask(answer, prediction_of, asked, predictions, path, concurrency, show))
@@ -183,13 +184,13 @@ def _run_model(
     # Imported here because it imports Inspect AI.
     from qabench.runs.running import Watch, start
 
-    scorer = benchmark(name)
+    benchmark = benchmark_of(name)
     folder = options.pop("log_dir", "logs")
     if config:
         options["task_args"] = {**(options.get("task_args") or {}), "config": config}
     watch = Watch(Path(folder), on_progress=show)
-    setting = scorer.setting(options.pop("setting", None))
-    log = start(scorer, setting, model, watch=watch, log_dir=folder, **options)
+    setting = benchmark.setting(options.pop("setting", None))
+    log = start(benchmark, setting, model, watch=watch, log_dir=folder, **options)
     return with_scores(read_run(log, scored_here=True), None)
 
 
@@ -275,9 +276,9 @@ def _append(path: Path, prediction: Json) -> None:
         ) from error
 
 
-def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json:
+def _prediction(benchmark: Benchmark, function: str, id: str, reply: Reply) -> Json:
     """Return a reply as a prediction. Raises InputError if it is not one."""
-    fields = scorer.prediction_fields
+    fields = benchmark.prediction_fields
     field = "answer" if "answer" in fields else fields[0]
     fields_of_reply = reply if isinstance(reply, dict) else {field: reply}
     prediction = {**fields_of_reply, "id": id, FUNCTION: function}
@@ -285,7 +286,7 @@ def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json
         # A repeated run reads the answer from the file, so convert it in the same way now: a tuple
         # becomes a list, and NaN is rejected.
         written: Json = json.loads(json.dumps(prediction, allow_nan=False))
-        scorer.read([written])
+        benchmark.read([written])
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the function's answer is {reply!r:.200}; allowed: a string, or a dict for JSON with "

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.rows import Json
 from qabench.errors import MissingExtra
 from qabench.evaluation.records import Message
@@ -60,9 +60,9 @@ def whole_log(path: str | Path) -> EvalLog:
     check_archive(Path(path))
     with named_errors(path), _with_buffer(path, status) as file:
         log = _read(path, file)
-    scorer = benchmark(log.metadata["benchmark"])
+    benchmark = benchmark_of(log.metadata["benchmark"])
     for sample in log.samples or ():
-        check_sample(path, _sample_of(sample), scorer)
+        check_sample(path, _sample_of(sample), benchmark)
     log.location = str(path)
     return log
 

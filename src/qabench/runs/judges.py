@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks.judging import Judging
 from qabench.data.rows import Json, without_none
 from qabench.errors import InputError
@@ -128,7 +129,7 @@ def _published_rows(published: Sequence[PublishedScore]) -> list[list[Any]]:
 
 
 def asked(
-    scorer: Benchmark,
+    benchmark: Benchmark,
     questions: Sequence[Question],
     caller: Caller,
     config: str | None,
@@ -145,7 +146,7 @@ def asked(
     or a limit of calls, asks only what has no reply.
 
     Args:
-        scorer: the benchmark.
+        benchmark: the benchmark.
         questions: those that are asked.
         caller: the judge.
         config: a config of the benchmark.
@@ -159,7 +160,7 @@ def asked(
         InputError: people labeled nothing, or the judge gave no reply at all.
     """
     # Send the calls.
-    judging = scorer.judging()
+    judging = benchmark.judging()
     calls = judging.calls(questions, caller, method, prompt)
     client = client_for(caller)
     if caller.endpoint.why_unusable and client.plan([call.request for call in calls]).calls:
@@ -185,7 +186,7 @@ def asked(
     if save:
         write_text(save, "".join(json.dumps(row) + "\n" for row in rows))
     evaluation = evaluate_predictions(
-        scorer.name, config, rows, **judging.options(caller.model), **options
+        benchmark.name, config, rows, **judging.options(caller.model), **options
     )
     ids = {question.id for question in questions}
     evaluation = replace(only_asked(evaluation, ids), model=caller.model)
@@ -240,18 +241,18 @@ def judge(
     Raises:
         InputError: see ``asked``, or no judge has a verdict on what people labeled.
     """
-    scorer = benchmark(name)
-    judging = scorer.judging()
+    benchmark = benchmark_of(name)
+    judging = benchmark.judging()
     if not judging.labeled:
         raise InputError(
-            f"{scorer.title} has no labels of people to compare a judge with; `qabench sample` writes a table "
+            f"{benchmark.title} has no labels of people to compare a judge with; `qabench sample` writes a table "
             "for labels of your own answers, and `qabench score --human` uses it"
         )
 
     # Every model is asked about the same questions. Judges whose verdicts exist are not asked.
     questions: list[Question] = []
     if any(isinstance(judge, Caller) for judge in judges):
-        loaded = scorer.load(config, None, **without_none(options)).rows
+        loaded = benchmark.load(config, None, **without_none(options)).rows
         questions = chosen(loaded, limit)
     evaluations: list[Evaluation] = []
     usages: list[Plan | None] = []
@@ -265,7 +266,7 @@ def judge(
         report = progress(judge.model) if progress else None
         try:
             result = asked(
-                scorer,
+                benchmark,
                 questions,
                 judge,
                 config,
@@ -297,12 +298,12 @@ def judge(
             usage_of_asked[label] = usage
     published_scores = []
     if published:
-        for score in scorer.numbers().published():
+        for score in benchmark.numbers().published():
             # A published score that names no config is valid for every config.
             if score.config in ("", evaluations[0].config):
                 published_scores.append(score)
     return JudgeReport(
-        benchmark=scorer.title,
+        benchmark=benchmark.title,
         config=evaluations[0].config,
         labeled=judging.labeled,
         qualities=qualities,

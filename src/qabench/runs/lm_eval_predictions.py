@@ -34,11 +34,11 @@ CHARACTERS_IN_JSON = 12
 
 
 def predictions_in_samples(
-    scorer: Benchmark, path: Path, samples: Sequence[SourceRow]
+    benchmark: Benchmark, path: Path, samples: Sequence[SourceRow]
 ) -> Predictions:
     """Return the answers in a file's samples as predictions."""
     answers = [_limited(answer_in(sample)) for sample in samples]
-    predictions = read_predictions(answers, scorer.prediction_fields, scorer.id_fields)
+    predictions = read_predictions(answers, benchmark.prediction_fields, benchmark.id_fields)
     return replace(predictions, path=str(path))
 
 
@@ -54,10 +54,10 @@ def _limited(answer: Row) -> Any:
     return json.dumps(answer).encode()
 
 
-def config_of_samples(scorer: Benchmark, path: Path) -> str | None:
+def config_of_samples(benchmark: Benchmark, path: Path) -> str | None:
     """Return the config that the harness evaluated, or None if the file does not name it."""
     try:
-        configs = list(dataset_table(scorer.name).configs)
+        configs = list(dataset_table(benchmark.name).configs)
     except QabenchError:
         # A benchmark from outside may have no dataset of this package.
         configs = []
@@ -66,7 +66,7 @@ def config_of_samples(scorer: Benchmark, path: Path) -> str | None:
 
 def with_harness_facts(
     evaluation: Evaluation,
-    scorer: Benchmark,
+    benchmark: Benchmark,
     path: Path,
     samples: Sequence[SourceRow],
     config: str | None,
@@ -74,9 +74,9 @@ def with_harness_facts(
 ) -> Evaluation:
     """Add how the harness ran, according to its samples and results, to the signatures."""
     rows = [row.fields for row in samples]
-    loaded = scorer.load(config, questions).rows
+    loaded = benchmark.load(config, questions).rows
     try:
-        facts = harness_facts(scorer, loaded, lm_eval_task(path), rows, lm_eval_results(path))
+        facts = harness_facts(benchmark, loaded, lm_eval_task(path), rows, lm_eval_results(path))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     signatures = {}

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.rows import Json
 from qabench.evaluation import (
     ANSWERED,
@@ -121,9 +121,9 @@ def read_samples(path: str | Path, log: Log) -> tuple[Log, list[Sample]]:
 def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation:
     """Return a run with the scores in its log."""
     metadata = log.metadata
-    scorer = benchmark(metadata["benchmark"])
+    benchmark = benchmark_of(metadata["benchmark"])
     check(path, "metadata", metadata, RUN)
-    check(path, "task_args", log.task_args, dict(scorer.logs().kinds.get("arguments", {})))
+    check(path, "task_args", log.task_args, dict(benchmark.logs().kinds.get("arguments", {})))
     for id, count in Counter(log.listed_ids).items():
         if count > 1:
             raise damaged(path, f"the question {id!r} is listed several times")
@@ -131,7 +131,7 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
     records: list[Record] = []
     lines: dict[str, list[tuple[str, bool]]] = {}
     for sample in samples:
-        check_sample(path, sample, scorer)
+        check_sample(path, sample, benchmark)
         record, signatures_of_sample = scored_record(sample)
         if log.status == "started" and record.problem == STOPPED:
             # This question was being answered when the run ended, or still is.
@@ -169,7 +169,7 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
         server=log.server,
         given_name=metadata.get(NAME) or "",
         arguments=log.task_args | log.generation | local,
-        **scorer.scoring(),
+        **benchmark.scoring(),
     )
     invalidated = sum(record.detail.get(INVALIDATED, False) for record in records)
     if invalidated or log.invalidated:

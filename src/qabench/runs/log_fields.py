@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.errors import InputError
 from qabench.io.redaction import printable
 from qabench.runs.log_types import Sample
@@ -91,7 +92,7 @@ def check_is_own(path: str | Path, task: str, metadata: Mapping[str, Any] | None
             f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
         )
     try:
-        benchmark(metadata["benchmark"])
+        benchmark_of(metadata["benchmark"])
     except InputError as error:
         raise InputError(
             f"{path} is the log of the benchmark {metadata['benchmark']!r:.80}: {error}"
@@ -108,11 +109,11 @@ def check(path: str | Path, where: str, value: object, kind: Any) -> None:
         )
 
 
-def check_sample(path: str | Path, sample: Sample, scorer: Benchmark) -> None:
+def check_sample(path: str | Path, sample: Sample, benchmark: Benchmark) -> None:
     """Raise InputError for fields of a sample or its scores that qabench does not write so."""
     where = f"sample {sample.id!r}"
     check(path, f"{where}, metadata", sample.metadata, SAMPLE)
-    detail_kind = (dict(scorer.logs().kinds.get("detail", {})), None)
+    detail_kind = (dict(benchmark.logs().kinds.get("detail", {})), None)
     for name, score in sample.scores.items():
         of_score = f"{where}, score {name!r}"
         check(path, f"{of_score}, answer", score.answer, str | None)

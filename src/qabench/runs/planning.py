@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.rows import Json
 from qabench.errors import InputError, SourceError
 from qabench.evaluation import Evaluation
@@ -142,25 +143,25 @@ def plan(
     """
     if not 0 < difference < 1:
         raise InputError(f"the difference is {difference}; allowed: a number between 0 and 1")
-    scorer = benchmark(name)
+    benchmark = benchmark_of(name)
     if systems:
-        return _of_systems(scorer, difference, power, systems, config, score, options)
-    return _of_published(scorer, difference, power, config, score)
+        return _of_systems(benchmark, difference, power, systems, config, score, options)
+    return _of_published(benchmark, difference, power, config, score)
 
 
-def _available(scorer: Benchmark, config: str | None) -> tuple[int | None, str]:
+def _available(benchmark: Benchmark, config: str | None) -> tuple[int | None, str]:
     """Return the number of questions of a config, or None and why it is unknown."""
-    if not scorer.name:
+    if not benchmark.name:
         # The number of questions in a task of another harness is not known here.
         return None, ""
     try:
-        return len(scorer.load(config).rows), ""
+        return len(benchmark.load(config).rows), ""
     except SourceError as error:
         return None, f"the benchmark's number of questions is not known here: {error}"
 
 
 def _of_systems(
-    scorer: Benchmark,
+    benchmark: Benchmark,
     difference: float,
     power: float,
     systems: Sequence[Any],
@@ -171,7 +172,7 @@ def _of_systems(
     """Return the plan with the variance of two systems on the same questions."""
     if len(systems) != 2:
         raise InputError(f"--from takes two systems; got {len(systems)}")
-    comparison = compare(scorer.name, config, list(systems), score, **options)
+    comparison = compare(benchmark.name, config, list(systems), score, **options)
     # Two systems form exactly one pair.
     (pair,) = comparison.pairs
     # The variance of a single question's difference, from the standard error of the mean over n.
@@ -183,7 +184,7 @@ def _of_systems(
     is_binary = _is_binary(comparison, comparison.spec)
     source = f"{pair.first} and {pair.second}"
     notes = [f"variance: of {source} on {pair.n:,} questions"]
-    available, why = _available(scorer, config)
+    available, why = _available(benchmark, config)
     if why:
         notes.append(why)
 
@@ -213,7 +214,7 @@ def _of_systems(
         requirements.append(requirement)
     first = next(iter(comparison.evaluations.values()))
     return RunPlan(
-        scorer.title,
+        benchmark.title,
         first.config,
         comparison.spec.name,
         difference,
@@ -273,13 +274,13 @@ def _is_binary(comparison: Comparison, spec: ScoreSpec) -> bool:
 
 
 def _of_published(
-    scorer: Benchmark, difference: float, power: float, config: str | None, score: str | None
+    benchmark: Benchmark, difference: float, power: float, config: str | None, score: str | None
 ) -> RunPlan:
     """Return the plan with the variance of 0/1 scores with the best published mean."""
     # Choose the score.
-    published = scorer.numbers().published()
+    published = benchmark.numbers().published()
     names = list(dict.fromkeys(number.metric for number in published))
-    published_headline = [name for name in scorer.headline if name in names]
+    published_headline = [name for name in benchmark.headline if name in names]
     chosen = score
     if not chosen and published_headline:
         chosen = published_headline[0]
@@ -287,10 +288,10 @@ def _of_published(
     advice = "give two systems: --from A.jsonl B.jsonl"
     if chosen is None or not values:
         raise InputError(
-            f"{scorer.title} has no published values of {chosen or 'its main score'} "
+            f"{benchmark.title} has no published values of {chosen or 'its main score'} "
             f"(published: {', '.join(names) or 'none'}); {advice}"
         )
-    spec = scorer.score_spec(chosen)
+    spec = benchmark.score_spec(chosen)
     if spec.function is not None:
         raise InputError(
             f"{chosen} is not a mean over questions, so its variance does not follow from published values; {advice}"
@@ -298,7 +299,7 @@ def _of_published(
 
     # Compare the best published system with one that is worse by the difference.
     best = max(values, key=lambda number: number.value)
-    available, why = _available(scorer, config)
+    available, why = _available(benchmark, config)
     worse = max(0.0, best.value - difference)
     requirements = []
     for correlation in CORRELATIONS:
@@ -314,8 +315,10 @@ def _of_published(
     ]
     if why:
         notes.append(why)
-    shown = config or dataset_table(scorer.name).config(None).name
-    return RunPlan(scorer.title, shown, chosen, difference, power, available, requirements, notes)
+    shown = config or dataset_table(benchmark.name).config(None).name
+    return RunPlan(
+        benchmark.title, shown, chosen, difference, power, available, requirements, notes
+    )
 
 
 def _requirement(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from qabench.adapters.files import absent_scores, evaluate
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.predictions import Prediction, Predictions
 from qabench.data.rows import grouped
 from qabench.errors import InputError, QabenchError, some
@@ -36,18 +37,22 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
         **options: options of the benchmark, which replace those of the run.
     """
     # Score the answers of each epoch.
-    scorer = benchmark(run.benchmark)
-    columns = _columns_of_groups(scorer, run)
+    benchmark = benchmark_of(run.benchmark)
+    columns = _columns_of_groups(benchmark, run)
     if not run.answered or not columns:
         return run
-    options_of_run = scorer.logs().rescoring_options(run)
+    options_of_run = benchmark.logs().rescoring_options(run)
     replaced = {name: value for name, value in options.items() if name in options_of_run}
     config = run.config if questions is None else None
     epochs: dict[int, Evaluation] = {}
     try:
-        for epoch, predictions in _predictions(run, scorer).items():
+        for epoch, predictions in _predictions(run, benchmark).items():
             epochs[epoch] = evaluate(
-                scorer, config, predictions, questions=questions, **{**options_of_run, **replaced}
+                benchmark,
+                config,
+                predictions,
+                questions=questions,
+                **{**options_of_run, **replaced},
             )
     except (QabenchError, ImportError) as error:
         return replace(run, recorded=dict.fromkeys(columns, f"not computed again: {error}"))
@@ -67,7 +72,7 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
     for group, names in columns.items():
         # Scores by a model are kept as recorded if the model differs or a reply is not in the
         # cache.
-        if not _is_by_same_model(scorer, run, today, group) or _lacks_a_score(pairs, names):
+        if not _is_by_same_model(benchmark, run, today, group) or _lacks_a_score(pairs, names):
             kept_groups.add(group)
             kept_columns |= names
 
@@ -87,7 +92,7 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
         records.append(record)
 
     # Say what differs, and sign what computed each score.
-    absent = absent_scores(scorer, run.signatures, column_names(records), today.notes)
+    absent = absent_scores(benchmark, run.signatures, column_names(records), today.notes)
     problems = [*run.problems, *absent]
     if differing:
         problems.append(
@@ -104,23 +109,23 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
         available=today.available,
         signatures=signatures,
         problems=problems,
-        recorded=dict.fromkeys(kept_groups, "") | _labeled(scorer, today, run),
+        recorded=dict.fromkeys(kept_groups, "") | _labeled(benchmark, today, run),
     )
 
 
-def _columns_of_groups(scorer: Benchmark, run: Evaluation) -> dict[str, set[str]]:
+def _columns_of_groups(benchmark: Benchmark, run: Evaluation) -> dict[str, set[str]]:
     """Return the columns that the scores of each group of the log need."""
     recorded = set(column_names(run.records))
     columns: dict[str, set[str]] = {}
-    for spec in scorer.scores:
+    for spec in benchmark.scores:
         if spec.group in run.signatures or recorded.intersection(spec.needs):
             columns.setdefault(spec.group, set()).update(spec.needs)
     return columns
 
 
-def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
+def _predictions(run: Evaluation, benchmark: Benchmark) -> dict[int, Predictions]:
     """Return predictions, by epoch, that are scored like the answers in the log."""
-    logs = scorer.logs()
+    logs = benchmark.logs()
     rows: list[tuple[int, Prediction]] = []
     for number, record in enumerate(run.records, start=1):
         fields = {"id": record.id} | logs.rescored_prediction(record)
@@ -128,13 +133,13 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
     return {epoch: Predictions(run.path, of_epoch) for epoch, of_epoch in grouped(rows).items()}
 
 
-def _is_by_same_model(scorer: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
+def _is_by_same_model(benchmark: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
     """Return whether today's code computed the group, and not by another model than the log's."""
     if group not in today.signatures:
         return False
     fields = _fields(today.signatures[group])
     fields_of_log = _fields(run.signatures.get(group, ""))
-    for name in scorer.logs().model_fields:
+    for name in benchmark.logs().model_fields:
         if fields.get(name) not in (UNSTATED, fields_of_log.get(name)):
             return False
     return True
@@ -169,13 +174,13 @@ def _differs(old: Record, new: Record) -> bool:
     return False
 
 
-def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
+def _labeled(benchmark: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
     """Return the groups that are computed from labels in the log, which a model made."""
     labeled: dict[str, str] = {}
     for group, line in run.signatures.items():
         fields_of_log = _fields(line)
         fields = _fields(today.signatures.get(group, ""))
-        for name in scorer.logs().model_fields:
+        for name in benchmark.logs().model_fields:
             model = fields_of_log.get(name, NONE)
             if model not in (NONE, UNSTATED) and fields.get(name) == UNSTATED:
                 labeled[group] = f"{name} by {model}"

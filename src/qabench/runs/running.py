@@ -546,12 +546,12 @@ def resume(
         watching(watch, cache, failure, arguments_of_user),
         without_account(spec.model),
     ):
-        scorer, setting = task_of(spec.task, spec.task_args_passed, log)
+        benchmark, setting = task_of(spec.task, spec.task_args_passed, log)
         with planning_for(model_to_plan_for(spec.model, spec.model_base_url, model_args)):
-            task = inspect_tasks(scorer)[setting.task](**spec.task_args_passed)
+            task = inspect_tasks(benchmark)[setting.task](**spec.task_args_passed)
         check_task(log, task)
         # Loading a model takes long, so conditions that depend only on the task are checked before.
-        check_conditions(trusted, scorer, (task.metadata or {})[ASKED_WITH], log)
+        check_conditions(trusted, benchmark, (task.metadata or {})[ASKED_WITH], log)
         task_config = task.config.merge(trusted.plan.config)
         if solver:
             _check_solver(solver)
@@ -560,10 +560,10 @@ def resume(
         )
         if isinstance(probed, str):
             probed = make_model(spec.model, spec.model_base_url, model_args, config=model_config)
-        conditions_of_model = scorer.logs().conditions_of_model(
+        conditions_of_model = benchmark.logs().conditions_of_model(
             setting, spec.task_args_passed, InspectModel(probed)
         )
-        check_conditions(trusted, scorer, conditions_of_model, log)
+        check_conditions(trusted, benchmark, conditions_of_model, log)
         watch.say(f"{watch.reused} answers are kept")
         if base_url and clean_url(base_url) != address_before:
             server = address_before or "of the provider"

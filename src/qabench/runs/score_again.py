@@ -85,21 +85,21 @@ def scored_again(
 
 
 def _has_own_ids(
-    scorer: Benchmark, config: str | None, questions: Path | None, sample: Row
+    benchmark: Benchmark, config: str | None, questions: Path | None, sample: Row
 ) -> bool:
     """Tell whether a sample belongs to a task of the benchmark: its document has one of its ids."""
     document = sample.get("doc")
-    ids = {question.id for question in scorer.load(config, questions).rows}
+    ids = {question.id for question in benchmark.load(config, questions).rows}
     if not isinstance(document, dict):
         return False
-    for field in scorer.id_fields:
+    for field in benchmark.id_fields:
         if str(document.get(field)) in ids:
             return True
     return False
 
 
 def _predictions(
-    scorer: Benchmark, config: str | None, questions: Path | None, log: Evaluation
+    benchmark: Benchmark, config: str | None, questions: Path | None, log: Evaluation
 ) -> tuple[list[Row], int, list[str]]:
     """Return the answers of a log as predictions.
 
@@ -107,11 +107,11 @@ def _predictions(
         The predictions, how many of them were matched by the question's text, and the ids of
         samples of other questions.
     """
-    loaded = scorer.load(config, questions).rows
+    loaded = benchmark.load(config, questions).rows
     texts = {question.id: _words(question.text) for question in loaded}
     # Two questions of a benchmark may have the same text, which then does not identify either.
     ids_by_text = grouped((text, id) for id, text in texts.items())
-    field = scorer.prediction_fields[0]
+    field = benchmark.prediction_fields[0]
     rows: list[Row] = []
     unmatched: list[str] = []
     by_text = 0
@@ -131,7 +131,7 @@ def _predictions(
         raise InputError(f"{log.path} has no answers")
     if not rows:
         raise InputError(
-            f"{log.path}: no answer matches a question of {scorer.title} {config or ''}".rstrip()
+            f"{log.path}: no answer matches a question of {benchmark.title} {config or ''}".rstrip()
             + f"; neither its ids ({some(unmatched)}) nor the texts of its questions are the benchmark's"
         )
     return rows, by_text, unmatched

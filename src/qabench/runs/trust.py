@@ -74,14 +74,14 @@ def checked_log(
     log = whole_log(path)
     spec = log.eval
     passed = spec.task_args_passed
-    scorer, setting = task_of(spec.task, passed, path)
+    benchmark, setting = task_of(spec.task, passed, path)
     repeated = without_none(task_args or {})
     open_arguments = {}
     for name, value in passed.items():
         # The setting fixes the other arguments.
         if name not in setting.arguments:
             open_arguments[name] = value
-    check_task_options(scorer, setting, open_arguments | repeated)
+    check_task_options(benchmark, setting, open_arguments | repeated)
     asked_scores = ",".join(split_names(scores or ()))
     if asked_scores and passed.get(SCORES) == asked_scores:
         repeated = {SCORES: asked_scores} | repeated
@@ -99,15 +99,7 @@ def checked_log(
     model = model or NO_MODEL
     if base_url and model != spec.model:
         model = at_address(model)
-    # None means the provider's own server.
-    server = None
-    if base_url or spec.model_base_url:
-        server = clean_url(base_url) if base_url else configured_base_url(spec.model)
-    # The user may name another address than the log's, because a restarted server may have a new
-    # one.
-    logged_server = server
-    if spec.model_base_url and not base_url:
-        logged_server = clean_url(spec.model_base_url)
+    logged_server, server = _servers(spec, base_url)
     digest = (spec.metadata or {}).get("solver")
     # Each option that the user has to repeat, with its value in the log and the repeated one.
     checks = {
@@ -120,7 +112,7 @@ def checked_log(
         del checks["solver"]
     # If the log left a choice to its default, the user may make it now: ``check_conditions``
     # compares it with how the answers were asked.
-    choices = {option.name for option in task_options(scorer, setting) if option.choices}
+    choices = {option.name for option in task_options(benchmark, setting) if option.choices}
     passed = dict(passed)
     for name, value in repeated.items():
         if name in choices:
@@ -132,22 +124,66 @@ def checked_log(
     _check_repeated(path, checks)
     if complete:
         return log
+    return _reduced_log(
+        log,
+        path,
+        task=f"qabench/{setting.task}",
+        task_args=passed,
+        server=server,
+        model_args=model_args,
+        solver=solver,
+    )
+
+
+def _servers(spec: EvalSpec, base_url: str | None) -> tuple[str | None, str | None]:
+    """Return the server in the log, and the one for the resumed run. They have to be equal.
+
+    None stands for the provider's own server. An address that the user names may differ from the
+    log's, because a restarted server may have a new one.
+    """
+    server = None
+    if base_url:
+        server = clean_url(base_url)
+    elif spec.model_base_url:
+        server = configured_base_url(spec.model)
+    logged_server = server
+    if spec.model_base_url and not base_url:
+        logged_server = clean_url(spec.model_base_url)
+    return logged_server, server
+
+
+def _reduced_log(
+    log: EvalLog,
+    path: str | Path,
+    *,
+    task: str,
+    task_args: Mapping[str, Any],
+    server: str | None,
+    model_args: Arguments,
+    solver: str | None,
+) -> EvalLog:
+    """Return a log for Inspect to resume, with only the fields that a log may decide.
+
+    Raises InputError if the log's task id is not one of Inspect.
+    """
+    spec = log.eval
     if not _TASK_ID.fullmatch(spec.task_id):
         raise InputError(
             f"{path} has the task id {printable(spec.task_id)!r}, which is not an id of Inspect AI"
         )
-    task = f"qabench/{setting.task}"
-    metadata = {"solver": digest} if solver else {}
-    display_name = (spec.metadata or {}).get(NAME)
-    if display_name:
+    logged_metadata = spec.metadata or {}
+    metadata = {}
+    if solver:
+        metadata["solver"] = logged_metadata.get("solver")
+    if display_name := logged_metadata.get(NAME):
         # This name is only shown, and changes no score.
         metadata[NAME] = str(display_name)
-    fresh = EvalSpec(
+    reduced_spec = EvalSpec(
         created=spec.created,
         task=task,
         task_registry_name=task,
         task_id=spec.task_id,
-        task_args_passed=passed,
+        task_args_passed=dict(task_args),
         dataset=spec.dataset,
         model=spec.model,
         model_base_url=server,
@@ -162,7 +198,7 @@ def checked_log(
     # With the status "started", Inspect would read the file again.
     return EvalLog(
         status="error",
-        eval=fresh,
+        eval=reduced_spec,
         plan=EvalPlan(config=config),
         stats=log.stats,
         # Empty replies are asked again, as failed questions are.
@@ -237,13 +273,13 @@ def check_task(path: str | Path, task: Any) -> None:
 
 
 def check_conditions(
-    log: Any, scorer: Benchmark, conditions: Mapping[str, str | Sequence[str]], path: str | Path
+    log: Any, benchmark: Benchmark, conditions: Mapping[str, str | Sequence[str]], path: str | Path
 ) -> None:
     """Raise InputError if kept answers were asked under other conditions than the new ones.
 
     Args:
         log: the log with the samples that are kept.
-        scorer: the benchmark.
+        benchmark: the benchmark.
         conditions: field of signatures -> the value that the resumed run would have, or the
             possible values.
         path: the log's path.
@@ -259,7 +295,7 @@ def check_conditions(
         if not other_values:
             continue
         (value, count), *_ = other_values.most_common()
-        hint = scorer.logs().resume_hints.get(name, "")
+        hint = benchmark.logs().resume_hints.get(name, "")
         if name in ("prompt", "protocol"):
             # The value is the origin of the text and its digest, and the option takes the origin.
             origin = value.rpartition("-")[0] or value
@@ -290,12 +326,12 @@ def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
     Defaults, choices of the task and selections of questions are harmless, so they are read from
     the log.
     """
-    scorer, setting = task_of(task, passed, "")
-    options = {option.name: option for option in task_options(scorer, setting)}
-    configs = tuple(dataset_table(scorer.name).configs)
+    benchmark, setting = task_of(task, passed, "")
+    options = {option.name: option for option in task_options(benchmark, setting)}
+    configs = tuple(dataset_table(benchmark.name).configs)
     repeated = {}
     for name, value in passed.items():
-        if name in (*setting.arguments, "ids", scorer.part) or isinstance(value, bool):
+        if name in (*setting.arguments, "ids", benchmark.part) or isinstance(value, bool):
             continue
         choices: tuple[Any, ...] = ()
         if name == "config":
@@ -353,9 +389,9 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
     task = name.removeprefix("qabench/")
     if "/" not in task:
         # A task with a slash in its name belongs to another package.
-        for scorer in search_order():
-            if setting := setting_of(scorer, task, passed):
-                return scorer, setting
+        for benchmark in search_order():
+            if setting := setting_of(benchmark, task, passed):
+                return benchmark, setting
     raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
 
 
