@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from qabench.data.rows import Row
 from qabench.errors import InputError
-from qabench.evaluation.judged import JudgedScore, judged_means
+from qabench.evaluation.judged import JudgedScore
+from qabench.evaluation.judged_means import judged_means
 
 if TYPE_CHECKING:
     from qabench.benchmarks.base import Benchmark

@@ -72,6 +72,7 @@ def document_of(evaluation: ScoredRecords, by: Sequence[str] = ()) -> Json:
 
 
 def _numbers_by_group(evaluation: ScoredRecords, names: Sequence[str], grouping: str) -> Json:
+    """Return the number of records and the numbers of the named scores of each group."""
     scores = evaluation.scores_by_group(grouping)
     groups = {}
     for group, records in evaluation.by_group(grouping).items():
@@ -81,7 +82,7 @@ def _numbers_by_group(evaluation: ScoredRecords, names: Sequence[str], grouping:
 
 
 def _numbers(names: Sequence[str], scores: Mapping[str, Score], records: int) -> Json:
-    """Return the numbers of the named scores. Those of a score that is undefined are None."""
+    """Return the numbers of the named scores. An undefined one leaves out all of the records."""
     document: Json = {"scores": {}, "intervals": {}, "n": {}, "left_out": {}}
     for name in names:
         value, interval, n, left_out = None, None, 0, records

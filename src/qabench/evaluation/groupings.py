@@ -24,7 +24,10 @@ def grouping_sentences(evaluation: ScoredRecords, grouping: str) -> list[str]:
 
 
 def _sentence(ids: Sequence[str], place: str) -> list[str]:
+    """Return a sentence that says where questions are, or [] without a question."""
     if not ids:
         return []
-    verb, noun = ("is", "question") if len(ids) == 1 else ("are", "questions")
-    return [f"{len(ids):,} {noun} {verb} {place} ({some(ids)})"]
+    subject = "1 question is"
+    if len(ids) > 1:
+        subject = f"{len(ids):,} questions are"
+    return [f"{subject} {place} ({some(ids)})"]

@@ -165,6 +165,7 @@ def _rows(items: Sequence[JudgedItem]) -> Any:
 def _groups(
     judge: str, score: JudgedScore, items: Sequence[JudgedItem]
 ) -> dict[str, dict[str, Quality]]:
+    """Return the quality on each group by grouping: quarters of length, and those of the items."""
     members: dict[str, dict[str, list[JudgedItem]]] = {}
     for item in items:
         for grouping, names in item.groups.items():

@@ -15,9 +15,6 @@ from typing import Any
 
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, some
-from qabench.evaluation.records import ANSWERED, CUT_OFF, Record, item_score
-from qabench.evaluation.score_spec import ScoreSpec
-from qabench.evaluation.scored import ScoredRecords
 from qabench.io.tables import Table
 from qabench.stats.prediction_powered import Corrected, corrected_difference, corrected_mean
 
@@ -211,57 +208,6 @@ class CorrectedPair:
         }
 
 
-def judged_means(evaluation: ScoredRecords, judge_scores: Sequence[str] = ()) -> list[JudgedScore]:
-    """Return the scores of an evaluation that are means over answers, as verdicts on the answers.
-
-    Args:
-        evaluation: an evaluation of a benchmark or of any other task.
-        judge_scores: the names of scores that are a model's verdicts. If the evaluation has some,
-            only these count. Otherwise every mean of values from 0 to 1 does: exact match is a
-            judge, too.
-    """
-    means = []
-    for score in evaluation.scores().values():
-        if score.spec.function is None and score.spec.reducer is None:
-            means.append(score.spec)
-    of_judge = [spec for spec in means if spec.name in judge_scores]
-    judged = []
-    for spec in of_judge or means:
-        items = _items(spec, evaluation.records)
-        # Numbers such as seconds or points are no verdicts.
-        if items and all(0 <= item.verdict <= 1 for item in items):
-            judged.append(JudgedScore(spec.name, spec.title, "right", spec.unit, items))
-    return judged
-
-
-def _items(spec: ScoreSpec, records: Sequence[Record]) -> list[JudgedItem]:
-    has_epochs = any(record.epoch > 1 for record in records)
-    items = []
-    for record in records:
-        verdict = item_score(spec, record)
-        if verdict is None:
-            continue
-        id = record.id
-        if has_epochs:
-            # The answers of the epochs differ, so each has a label of its own.
-            id = f"{record.id}/{record.epoch}"
-        items.append(
-            JudgedItem(
-                id=id,
-                question_id=record.id,
-                verdict=verdict,
-                text=record.answer or "",
-                question=record.question,
-                reference=record.reference,
-                groups=record.groups,
-                length=len(record.answer or ""),
-                answered=record.status in (ANSWERED, CUT_OFF),
-                cluster=record.cluster,
-            )
-        )
-    return items
-
-
 def dataset_labels(scores: Iterable[JudgedScore]) -> Labels:
     """Return the labels that the dataset itself has."""
     labels = {}
@@ -286,25 +232,10 @@ def corrected(
         InputError: no label is of an item of these scores, or too few are.
     """
     corrections = []
-    # The keys in ``labels.by_item`` that some item has.
-    used: set[tuple[str, str]] = set()
     other_answers: list[str] = []
     for score in scores:
-        item_labels = []
-        for item in score.items:
-            label = labels.of_score(score, item, system)
-            if label is not None and not label.is_of(item):
-                # The system was run again after the labeling, so that it has another answer.
-                other_answers.append(item.id)
-                label = None
-            if label is not None and not 0 <= label.value <= 1:
-                raise InputError(
-                    f"{labels.source}: the label of {item.id!r} is {label.value:g}; allowed: 0 to 1, as the verdicts"
-                )
-            item_labels.append(label)
-            # Labels without a use are reported: their ids may be misspelled.
-            for key in (item.id, _key(score, item)):
-                used |= {(key, system), (key, "")}
+        item_labels, of_other_answers = _item_labels(score, labels, system)
+        other_answers += of_other_answers
         if not any(item_labels):
             # People need not label every score.
             continue
@@ -324,11 +255,8 @@ def corrected(
         )
     if not corrections:
         raise InputError(next(iter(notes), _why_unused(scores, labels, system)))
-    unknown = []
-    for id, labeled_system in labels.by_item:
-        # A file of labels may have other systems, too.
-        if labeled_system in ("", system) and (id, labeled_system) not in used:
-            unknown.append(id)
+    unknown = _ids_without_item(scores, labels, system)
+    # The ids in a file may be misspelled.
     if unknown and not labels.of_dataset:
         notes.append(f"{labels.source}: labels of unknown items: {len(unknown)} ({some(unknown)})")
     for correction in corrections:
@@ -340,7 +268,46 @@ def corrected(
     return corrections, notes
 
 
+def _item_labels(
+    score: JudgedScore, labels: Labels, system: str
+) -> tuple[list[Label | None], list[str]]:
+    """Return the label of each item, and the ids of the items whose label is of another answer.
+
+    Raises:
+        InputError: a label is not a number from 0 to 1.
+    """
+    item_labels = []
+    other_answers = []
+    for item in score.items:
+        label = labels.of_score(score, item, system)
+        if label is not None and not label.is_of(item):
+            # The system was run again after the labeling, so that it has another answer.
+            other_answers.append(item.id)
+            label = None
+        if label is not None and not 0 <= label.value <= 1:
+            raise InputError(
+                f"{labels.source}: the label of {item.id!r} is {label.value:g}; allowed: 0 to 1, as the verdicts"
+            )
+        item_labels.append(label)
+    return item_labels, other_answers
+
+
+def _ids_without_item(scores: Sequence[JudgedScore], labels: Labels, system: str) -> list[str]:
+    """Return the ids of the labels for this system, or any, that no item of the scores has."""
+    item_ids: set[str] = set()
+    for score in scores:
+        for item in score.items:
+            item_ids |= {item.id, _key(score, item)}
+    unknown = []
+    for id, labeled_system in labels.by_item:
+        # A file of labels may have other systems, too.
+        if labeled_system in ("", system) and id not in item_ids:
+            unknown.append(id)
+    return unknown
+
+
 def _why_unused(scores: Sequence[JudgedScore], labels: Labels, system: str) -> str:
+    """Return why no label could be used: the dataset has none, or systems or ids differ."""
     if labels.of_dataset:
         return (
             "the dataset has no labels of people for what was judged here; "
@@ -381,7 +348,9 @@ def _values(labels: Sequence[Label | None]) -> list[float | None]:
 
 def _weights(labels: Sequence[Label | None]) -> list[float] | None:
     # The weights of items without a label do not count. A 1 leaves equal weights equal.
-    weights = [label.weight if label else 1.0 for label in labels]
+    weights = []
+    for label in labels:
+        weights.append(1.0 if label is None else label.weight)
     if set(weights) == {1.0}:
         return None
     return weights
@@ -437,6 +406,7 @@ def correction_table(corrections: Mapping[str, Sequence[Correction]]) -> Table:
 
 
 def _cells(correction: Correction) -> list[Any]:
+    """Return the row of a correction in a table with ``COLUMNS``."""
     result = correction.result
     worth = ""
     if result.effective is not None and isfinite(result.effective):

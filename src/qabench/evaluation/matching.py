@@ -132,14 +132,8 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
             # A score of the harness that is reduced already, such as by the maximum.
             continue
         for column_spec in present([spec], columns):
-            sizes = []
-            values: set[float] = set()
-            for samples in rows_by_question(column_spec, evaluation.columns()).values():
-                sizes.append(len(samples))
-                values.update(row[0] for row in samples)
-            # All values of a score that is not 0/1, such as ROUGE, can be 0.
-            is_binary = values <= {0, 1} and (1 in values or column_spec.graded)
-            if column_spec.function or not values or not is_binary:
+            sizes = _sample_counts(evaluation, column_spec)
+            if not sizes:
                 continue
             fewest = min(sizes)
             unit = "sample" if fewest == 1 else "samples"
@@ -155,6 +149,20 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
                     estimate = Pass(k, all=every_sample).of(column_spec)
                     specs[estimate.name] = estimate
     return replace(evaluation, score_specs=list(specs.values()), notes=list(notes))
+
+
+def _sample_counts(evaluation: Evaluation, spec: ScoreSpec) -> list[int]:
+    """Return each question's number of samples, or [] for a score that is not 0 or 1."""
+    if spec.function:
+        return []
+    sizes = []
+    values: set[float] = set()
+    for samples in rows_by_question(spec, evaluation.columns()).values():
+        sizes.append(len(samples))
+        values.update(row[0] for row in samples)
+    # All values of a score that is not 0/1, such as ROUGE, can be 0.
+    is_binary = values <= {0, 1} and (1 in values or spec.graded)
+    return sizes if is_binary else []
 
 
 def _default_ks(n_samples: int) -> list[int]:

@@ -72,6 +72,7 @@ def problem_sentences(evaluation: ScoredRecords, most: int | None = None) -> lis
     )
     ids_by_kind: dict[str, list[str]] = {}
     for record in evaluation.records:
+        # A sentence about the whole file may already count the questions with this problem.
         if not record.problem or (missing_named and record.problem == NO_PREDICTION):
             continue
         if unusable_named and record.problem.startswith(f"{UNUSABLE}: "):
@@ -81,6 +82,7 @@ def problem_sentences(evaluation: ScoredRecords, most: int | None = None) -> lis
             kind = f"{record.status}: {record.problem}"
         ids_by_kind.setdefault(kind, []).append(record.id)
     sentences = list(evaluation.problems)
+    # The most frequent problems are first, because ``most`` cuts the end.
     for kind, ids in sorted(ids_by_kind.items(), key=lambda item: -len(item[1])):
         sentences.append(f"{len(ids)} x {kind} ({some(ids)})")
     if most is not None and len(sentences) > most:

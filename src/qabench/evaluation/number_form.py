@@ -40,8 +40,9 @@ class NumberForm:
 
     def number(self, value: float, sign: str = "") -> str:
         """Return a score or a difference. With the sign "+", positive numbers have a sign."""
-        scale = 100 if self.percent else 1
-        return f"{value * scale:{sign}.{self.decimals}f}"
+        if self.percent:
+            value *= 100
+        return f"{value:{sign}.{self.decimals}f}"
 
     def bounds(self, interval: Interval, sign: str = "") -> str:
         """Return the bounds of an interval, such as "0.2500 to 0.7500", or "not enough data"."""
@@ -57,7 +58,9 @@ class NumberForm:
 
     def fitting(self, specs: Iterable[ScoreSpec]) -> NumberForm:
         """Return this form, without percent for a score that is not a share (facts per answer)."""
-        return self if all(spec.share for spec in specs) else replace(self, percent=False)
+        if all(spec.share for spec in specs):
+            return self
+        return replace(self, percent=False)
 
 
 PLAIN = NumberForm()
@@ -78,9 +81,13 @@ def number_form(percent: bool = False, decimals: int | None = None) -> NumberFor
 
 def p_text(p: float) -> str:
     """Return a p-value with four decimals, or "< 0.0001", in all tables and sentences."""
-    return f"< {SMALLEST_P}" if p < SMALLEST_P else f"{p:.4f}"
+    if p < SMALLEST_P:
+        return f"< {SMALLEST_P}"
+    return f"{p:.4f}"
 
 
 def p_equation(p: float) -> str:
     """Return a p-value for a sentence: "p = 0.0213" or "p < 0.0001"."""
-    return f"p {p_text(p)}" if p < SMALLEST_P else f"p = {p_text(p)}"
+    if p < SMALLEST_P:
+        return f"p {p_text(p)}"
+    return f"p = {p_text(p)}"

@@ -80,7 +80,11 @@ def rows_of_comparisons(comparisons: Iterable[Comparison]) -> Iterator[Json]:
 def number_table(rows: Iterable[Json], more_columns: Sequence[str]) -> Table:
     """Return rows as a table: where each number belongs, the numbers, and ``more_columns``."""
     columns = [*PLACE, *NUMBERS, *more_columns]
-    return Table("Scores", columns, [[row.get(name) for name in columns] for row in rows])
+    cells = []
+    for row in rows:
+        # Rows of corrected scores, for example, have no p.
+        cells.append([row.get(name) for name in columns])
+    return Table("Scores", columns, cells)
 
 
 def _score_rows(document: Json) -> Iterator[Json]:
@@ -100,5 +104,6 @@ def _score_rows(document: Json) -> Iterator[Json]:
 
 
 def _corrected(document: Json) -> Json:
+    """Return the numbers of a corrected score or difference, with its value under "value"."""
     numbers = {name: document[name] for name in ("low", "high", "standard_error", "n")}
     return {"value": document["corrected"], **numbers}

@@ -28,7 +28,8 @@ HEAD_WIDTH = 12
 ONE_COLUMN_WIDTH, FULL_WIDTH = 42, 72
 # Lines of a table that fit on a page of article, and those of a part's head and rules.
 PAGE_LINES, HEAD_LINES = 46, 5
-CAPTION_WIDTH = 70  # characters of a line of a caption
+# Characters of a line of a caption.
+CAPTION_WIDTH = 70
 NARROW = r"\setlength{\tabcolsep}{3pt}"
 # The width of a character of an interval, which is set in a small font, in normal characters.
 SMALL_DIGITS = 0.75
@@ -86,8 +87,9 @@ class PaperColumn:
 
     def sizes(self) -> str:
         """Return n of the systems, such as "310 questions" or "250 to 310 questions"."""
-        only_one = self.numbers() == "1"
-        unit = self.spec.unit.removesuffix("s") if only_one else self.spec.unit
+        unit = self.spec.unit
+        if self.numbers() == "1":
+            unit = unit.removesuffix("s")
         return f"{self.numbers()} {unit}"
 
     def numbers(self) -> str:
@@ -124,6 +126,10 @@ class PaperTable:
 
     def sentences(self) -> list[str]:
         """Return the caption's sentences."""
+        return [*self.caption, f"{self._about_numbers()}.", *self._legend()]
+
+    def _about_numbers(self) -> str:
+        """Return which numbers the table has: scores, in percent or not, and intervals."""
         has_intervals = False
         # A dict as an ordered set.
         heads_in_percent: dict[str, None] = {}
@@ -142,7 +148,7 @@ class PaperTable:
             numbers = "Scores in percent"
         if has_intervals:
             numbers += " with 95% confidence intervals"
-        return [*self.caption, f"{numbers}.", *self._legend()]
+        return numbers
 
     def formatted(self, format: str) -> str:
         """Return the table as "markdown" or "latex"."""
@@ -167,13 +173,14 @@ class PaperTable:
                     value = f"**{value}**"
                 cells.append(f"{value}{_mark(column, system)} {interval}".strip())
             lines.append(_markdown_row(cells))
-        parts = ["\n".join(lines), " ".join(map(markdown_text, self.sentences()))]
+        paragraphs = ["\n".join(lines), " ".join(map(markdown_text, self.sentences()))]
         if self.signatures:
             codes = [_markdown_code(line) for line in self.signatures]
-            parts.append(f"{_signature_word(self.signatures)} {', '.join(codes)}")
+            paragraphs.append(f"{_signature_word(self.signatures)} {', '.join(codes)}")
         if self.notes:
-            parts.append("\n".join(f"- {markdown_text(note)}" for note in self.notes))
-        return "\n\n".join(parts) + "\n"
+            items = [f"- {markdown_text(note)}" for note in self.notes]
+            paragraphs.append("\n".join(items))
+        return "\n\n".join(paragraphs) + "\n"
 
     def latex(self) -> str:
         """Return the table as LaTeX, for the package booktabs."""
@@ -183,15 +190,9 @@ class PaperTable:
         if width > ONE_COLUMN_WIDTH:
             # In LaTeX, the star is for a table over both columns of a page.
             environment, small = "table*", [r"\small", NARROW]
-        caption = " ".join(map(in_latex, self.sentences()))
-        if self.signatures:
-            codes = [rf"\texttt{{{_breakable(line)}}}" for line in self.signatures]
-            caption += f" {_signature_word(self.signatures)} {', '.join(codes)}."
+        caption = self._latex_caption()
         lines = [f"% {one_line(text)}" for text in [*self.notes, *self.full_signatures]]
-        # A system has a line of values and one of intervals.
-        rows = 2 * len(self.systems) + HEAD_LINES
-        caption_lines = sum(map(len, [*self.sentences(), *self.signatures])) // CAPTION_WIDTH + 1
-        per_page = max(1, (PAGE_LINES - caption_lines) // rows)
+        per_page = self._blocks_per_page()
         for start in range(0, len(blocks), per_page):
             label = self.label
             if start:
@@ -211,6 +212,21 @@ class PaperTable:
                 lines += self._tabular(block)
             lines.append(rf"\end{{{environment}}}")
         return "\n".join(lines) + "\n"
+
+    def _latex_caption(self) -> str:
+        caption = " ".join(map(in_latex, self.sentences()))
+        if not self.signatures:
+            return caption
+        codes = [rf"\texttt{{{_breakable(line)}}}" for line in self.signatures]
+        return f"{caption} {_signature_word(self.signatures)} {', '.join(codes)}."
+
+    def _blocks_per_page(self) -> int:
+        """Return how many parts of the table fit on a page of LaTeX, below each other."""
+        # A system has a line of values and one of intervals.
+        block_lines = 2 * len(self.systems) + HEAD_LINES
+        caption_length = sum(map(len, [*self.sentences(), *self.signatures]))
+        caption_lines = caption_length // CAPTION_WIDTH + 1
+        return max(1, (PAGE_LINES - caption_lines) // block_lines)
 
     def _legend(self) -> list[str]:
         """Return what bold values and marks mean."""
@@ -255,8 +271,8 @@ class PaperTable:
         for column in columns:
             name = column.group or column.head
             if column.over:
-                of_config = [each for each in self.columns if each.over == column.over]
-                if all(each in columns for each in of_config):
+                of_config = [member for member in self.columns if member.over == column.over]
+                if all(member in columns for member in of_config):
                     name = column.over
                 else:
                     name = f"{column.over}, {name}"
@@ -264,10 +280,11 @@ class PaperTable:
         return list(names)
 
     def _form(self, column: PaperColumn) -> NumberForm:
+        """Return the form of a column, which is not in percent if its score is not a share."""
         return self.form.fitting(score.spec for score in column.scores.values())
 
     def _texts(self, column: PaperColumn, system: str) -> tuple[str, str]:
-        """Return a system's value and interval."""
+        """Return a system's value and interval, which are empty without a score."""
         score = column.scores.get(system)
         if score is None:
             return "", ""
@@ -275,10 +292,12 @@ class PaperTable:
         return form.number(score.value), form.brackets(score.interval)
 
     def _width(self, column: PaperColumn) -> float:
+        """Return the width of a column in characters, with the space before it."""
         widths: list[float] = [len(line) for line in _head_lines(column)]
         # The head of a config is spread over its columns.
-        n_columns = sum(each.over == column.over for each in self.columns)
-        widths += [len(line) / n_columns for line in _over_lines(column.over, n_columns)]
+        of_config = [member for member in self.columns if member.over == column.over]
+        for line in _over_lines(column.over, len(of_config)):
+            widths.append(len(line) / len(of_config))
         for system in self.systems:
             value, interval = self._texts(column, system)
             widths += [len(value), len(interval) * SMALL_DIGITS]
@@ -300,6 +319,7 @@ class PaperTable:
         return blocks, widest
 
     def _tabular(self, columns: Sequence[PaperColumn]) -> list[str]:
+        """Return the lines of a part: two per system, with the intervals below the values."""
         lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
         lines += _spanning_heads(columns)
         lines.append(" & ".join(["System", *map(_latex_head, columns)]) + r" \\")
@@ -421,9 +441,9 @@ def _about_questions(
             sizes[column.sizes()] = None
     if not sizes:
         return f"{questions}."
-    *others, listed = sizes
-    if others:
-        listed = f"{', '.join(others)} and {listed}"
+    *first_sizes, listed = sizes
+    if first_sizes:
+        listed = f"{', '.join(first_sizes)} and {listed}"
     return f"{title}: n = {listed}."
 
 
@@ -451,6 +471,7 @@ def _as_sentence(text: str) -> str:
 
 
 def _mark(column: PaperColumn, system: str) -> str:
+    """Return the mark of a system in a column, or ""."""
     marks = column.marks
     if system in marks.better:
         return BETTER
@@ -471,7 +492,9 @@ def _markdown_code(text: str) -> str:
 
 
 def _signature_word(signatures: Sequence[str]) -> str:
-    return "Signature:" if len(signatures) == 1 else "Signatures:"
+    if len(signatures) == 1:
+        return "Signature:"
+    return "Signatures:"
 
 
 def _breakable(signature: str) -> str:
@@ -521,7 +544,8 @@ def _spanning_heads(columns: Sequence[PaperColumn]) -> list[str]:
     if not any(column.over for column in columns):
         return []
     # The cell above the systems is empty, so the first column of scores has the number 2.
-    cells, rules, first = [""], [], 2
+    cells, rules = [""], []
+    first = 2
     for title, of_config in groupby(columns, key=lambda column: column.over):
         count = len(list(of_config))
         stacked = _stacked(_over_lines(title, count), "c")

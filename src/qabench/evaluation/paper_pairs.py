@@ -55,10 +55,13 @@ def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -
         label: the label by which the text refers to the table.
     """
     # In LaTeX, the star is for a table over both columns of a page.
-    environment = "table" if _width(rows) <= COLUMN_WIDTH else "table*"
-    # The parts of a table have this column, too, if the numbers differ in other parts only.
+    environment = "table"
+    if _width(rows) > COLUMN_WIDTH:
+        environment = "table*"
+    # All pages have the column of n if any two rows differ in it. Otherwise the caption has n.
     with_n = len({row.n for row in rows}) > 1
-    own_caption, own_label = " ".join(map(in_latex, sentences)), label
+    own_caption = " ".join(map(in_latex, sentences))
+    own_label = label
     lines: list[str] = []
     for number, page in enumerate(_pages(rows), start=1):
         if number > 1:
@@ -78,6 +81,7 @@ def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -
 
 
 def _tabular(rows: Sequence[PairRow], with_n: bool) -> list[str]:
+    """Return the lines of a page's table. A part begins with a line that has its name."""
     heads = ["Pair", "Difference", "$p$", "W/T/L"]
     if with_n:
         heads.insert(2, "$n$")
@@ -123,30 +127,33 @@ def _signed(text: str) -> str:
 def _width(rows: Sequence[PairRow]) -> float:
     """Return the characters of the widest line."""
     # The widest cells of a column need not be in one line.
-    names, differences, others = 0, 0.0, 0
+    names, differences, numbers = 0, 0.0, 0
     for row in rows:
         names = max(names, len(row.first), len(row.second) + VERSUS_WIDTH)
         differences = max(differences, len(row.difference), len(row.interval) * SMALL_DIGITS)
-        # Each count is followed by a slash, or by the space after the column.
-        counts = sum(len(f"{count:,}") + 1 for count in row.counts)
-        others = max(others, len(f"{row.n:,}{row.p}") + counts)
-    return names + differences + others
+        width = len(f"{row.n:,}{row.p}")
+        for count in row.counts:
+            # Each count is followed by a slash, or by the space after the column.
+            width += len(f"{count:,}") + 1
+        numbers = max(numbers, width)
+    return names + differences + numbers
 
 
 def _pages(rows: Sequence[PairRow]) -> list[list[PairRow]]:
     """Return the rows that fit on a page together."""
     pages: list[list[PairRow]] = []
-    left, last = 0, None
+    lines_left, last_part = 0, None
     for row in rows:
         # A pair has two lines, and a part has a line with its name above its first pair.
-        height = 2 if row.part == last else 3
-        if not pages or height > left:
+        height = 2 if row.part == last_part else 3
+        if not pages or height > lines_left:
             # A page begins with the name of the part, also if the part began on the page before.
             pages.append([])
-            height, left = 3, LINES - LINES_OF_CAPTION_AND_RULES
+            height = 3
+            lines_left = LINES - LINES_OF_CAPTION_AND_RULES
         pages[-1].append(row)
-        left -= height
-        last = row.part
+        lines_left -= height
+        last_part = row.part
     return pages
 
 

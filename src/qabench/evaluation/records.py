@@ -273,7 +273,11 @@ class Columns:
 def _computed(
     specs: Sequence[ScoreSpec], records: Sequence[Record] | Columns
 ) -> list[tuple[Score, tuple[Array, Function]]]:
-    """Return each score without its interval, and the sample that its interval is computed from."""
+    """Return each score without its interval, and the sample that its interval is computed from.
+
+    The sample is an array with one row of statistics per question or cluster, and the function of
+    their sums.
+    """
     columns = records
     if not isinstance(columns, Columns):
         columns = Columns.of(columns)
@@ -284,7 +288,7 @@ def _computed(
     import numpy as np
 
     from qabench.stats.intervals import Interval
-    from qabench.stats.units import mean, scores, table, units
+    from qabench.stats.units import mean, scores, units
 
     computed = []
     for spec in computable:
@@ -297,24 +301,7 @@ def _computed(
             by_question = grouped(zip(questions, rows.tolist(), strict=True))
             questions = list(by_question)
             rows = np.concatenate([reduced(spec, samples) for samples in by_question.values()])
-        # One row of statistics per record, as the function needs them.
-        first = rows[:, 0]
-        statistics = rows
-        if spec.function is None:
-            statistics = table(first)
-        # Then one row per question.
-        samples_by_question = Counter(questions)
-        if len(samples_by_question) == len(questions):
-            statistics = units(statistics, None)
-        else:
-            statistics = units(statistics, questions)
-            samples = np.array(list(samples_by_question.values()), dtype=np.float64)
-            # The questions count equally, however many samples each has, as in paired tests.
-            if spec.function is None:
-                statistics = table(statistics[:, 0] / samples)
-                first = statistics[:, 0]
-            elif (samples != samples[0]).any():
-                statistics = statistics / samples[:, None]
+        statistics = _question_statistics(spec, questions, rows)
         # The score is a function of the sums of all questions.
         value = float(scores(spec.function or mean, statistics.sum(axis=0, keepdims=True))[0])
         if not isfinite(value):
@@ -327,15 +314,47 @@ def _computed(
             n = sum(int(spec.size(*row)) for row in rows.tolist())
         if spec.mean:
             # The official mean adds in another order, which changes the last digit.
-            value = spec.mean(first.tolist())
+            values = statistics if spec.function is None else rows
+            value = spec.mean(values[:, 0].tolist())
         if columns.clusters:
-            cluster_ids = [columns.clusters.get(id, id) for id in samples_by_question]
+            cluster_ids = [columns.clusters.get(id, id) for id in dict.fromkeys(questions)]
             # The clusters change the interval only, not the value.
             statistics = units(statistics, cluster_ids)
         sample = (statistics, spec.resampled or spec.function or mean)
         score = Score(spec, Interval(value, nan, None, None), n, left_out)
         computed.append((score, sample))
     return computed
+
+
+def _question_statistics(spec: ScoreSpec, questions: Sequence[str], rows: Array) -> Array:
+    """Return one row of statistics per question, as the score's function needs them.
+
+    The questions count equally, however many samples each has, as in paired tests.
+
+    Args:
+        spec: the score.
+        questions: the question of each row, in an order in which the statistics are returned.
+        rows: the values of the score's columns, one row per sample.
+    """
+    # Imported here, so that NumPy is not imported if there is nothing to compute.
+    import numpy as np
+
+    from qabench.stats.units import table, units
+
+    statistics = rows
+    if spec.function is None:
+        statistics = table(rows[:, 0])
+    samples_by_question = Counter(questions)
+    if len(samples_by_question) == len(questions):
+        return units(statistics, None)
+    sums = units(statistics, questions)
+    samples = np.array(list(samples_by_question.values()), dtype=np.float64)
+    if spec.function is None:
+        return table(sums[:, 0] / samples)
+    if (samples != samples[0]).any():
+        return sums / samples[:, None]
+    # Questions with equal numbers of samples already count equally.
+    return sums
 
 
 def clusters_of(records: Iterable[Record]) -> dict[str, str]:
@@ -395,8 +414,11 @@ def item_score(spec: ScoreSpec, record: Record) -> float | None:
     values = columns_of(spec, record)
     if values is None:
         return None
+    if spec.item is None:
+        # The values of columns are finite.
+        return values[0]
     try:
-        value = spec.item(*values) if spec.item else values[0]
+        value = spec.item(*values)
     except ZeroDivisionError:
         # A share of no claims, for example.
         return None

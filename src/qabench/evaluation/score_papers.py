@@ -76,21 +76,21 @@ def paper_tables(
 
 def _with_common_systems(configs: Sequence[Systems]) -> list[list[Systems]]:
     """Group configs that share a system, directly or through another, into tables."""
-    together: list[list[Systems]] = []
+    tables: list[list[Systems]] = []
     for config in configs:
+        # A config may connect several tables, which become one at the place of the first of them.
         joined: list[Systems] = []
-        others: list[list[Systems]] = []
-        # The position of the first table that it joins.
-        place = len(together)
-        for group in together:
-            if all(config.keys().isdisjoint(other) for other in group):
-                others.append(group)
+        separate: list[list[Systems]] = []
+        place = len(tables)
+        for table in tables:
+            if all(config.keys().isdisjoint(systems) for systems in table):
+                separate.append(table)
             else:
-                place = min(place, len(others))
-                joined += group
-        others.insert(place, [*joined, config])
-        together = others
-    return together
+                place = min(place, len(separate))
+                joined += table
+        separate.insert(place, [*joined, config])
+        tables = separate
+    return tables
 
 
 def _specs(systems: Systems, all_scores: bool) -> list[ScoreSpec]:
@@ -140,27 +140,35 @@ def _group_tables(
     comparable = _comparable(systems)
     tables = []
     for spec in _specs(systems, all_scores):
-        groups: list[PaperColumn] = []
         marks: dict[str, Marks] = {}
         if comparable is not None:
             for comparison in compare_groups(comparable, spec, grouping):
                 _, group = comparison.group or ("", "")
                 marks[group] = comparison.marks()
+        group_columns: list[PaperColumn] = []
         for group in _groups(systems, grouping):
-            scores = {}
-            for label, evaluation in systems.items():
-                score = evaluation.scores_by_group(grouping).get(group, {}).get(spec.name)
-                if score:
-                    scores[label] = score
+            scores = _scores_of_group(systems, spec, grouping, group)
             # Groups without a pair of systems have no marks.
-            groups.append(PaperColumn(spec, scores, marks.get(group, Marks()), group))
-        columns = with_groups(_column(systems, spec), groups)
+            group_columns.append(PaperColumn(spec, scores, marks.get(group, Marks()), group))
+        columns = with_groups(_column(systems, spec), group_columns)
         sentences = [f"{spec.title} by {grouping}", *overlaps]
         table = paper_table(columns, by_label, form, titles, sentences)
         label = label_of(table.label, spec.name, grouping)
         # The first table has the notes.
         tables.append(replace(table, label=label, notes=()))
     return tables
+
+
+def _scores_of_group(
+    systems: Systems, spec: ScoreSpec, grouping: str, group: str
+) -> dict[str, Score]:
+    """Return the scores of the systems that have the score and the group."""
+    scores = {}
+    for label, evaluation in systems.items():
+        by_name = evaluation.scores_by_group(grouping).get(group, {})
+        if spec.name in by_name:
+            scores[label] = by_name[spec.name]
+    return scores
 
 
 def _groups(systems: Systems, grouping: str) -> list[str]:
