@@ -409,7 +409,8 @@ class Benchmark(Displayed, ABC):
         ]
 
 
-# The files of several systems are often scored on the same questions.
+# The files of several systems are often scored on the same questions. With the digest in the key, a
+# file that was changed meanwhile is read again.
 @functools.lru_cache(maxsize=1)
 def _questions_in(
     benchmark: Benchmark, config: str, path: Path, digest: str

@@ -115,6 +115,7 @@ def _check_texts(element: object, where: str) -> None:
         return
     for field in fields(element):
         value = getattr(element, field.name)
+        # With ``from __future__ import annotations``, types of fields are strings.
         if field.type == "str" and not isinstance(value, str):
             raise InputError(f"{where}: the field {field.name} is {value!r:.60}; allowed: a string")
 

@@ -85,6 +85,7 @@ def _lines_in(folder: Path, error: BaseException) -> list[str]:
     """Return the files and lines of a folder that an exception passed, the last one last."""
     frames = traceback.extract_tb(error.__traceback__)
     positions: list[tuple[str, int | None]] = [(frame.filename, frame.lineno) for frame in frames]
+    # A file that cannot be parsed has no frame. The error itself says where it is.
     if isinstance(error, SyntaxError) and error.filename:
         positions.append((error.filename, error.lineno))
     lines = []

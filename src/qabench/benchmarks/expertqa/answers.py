@@ -77,12 +77,14 @@ class Answering:
     def parameters(self) -> dict[str, Any]:
         """Return the generation options."""
         if self.protocol == OFFICIAL:
+            # The authors send no temperature, so the API's default applies.
             return {"max_tokens": OFFICIAL_ANSWER_TOKENS}
         return {"temperature": 0, "max_tokens": ANSWER_TOKENS}
 
     @property
     def scoring(self) -> dict[str, Any]:
         """Return the options of the scorer."""
+        # The claims of a run have no labels yet, so none of them may count as N.
         return {"unlabeled": "exclude", "in_run": True}
 
     def to_read(self, row: Row) -> SearchResult:
@@ -90,6 +92,8 @@ class Answering:
         if self.evidence is None or not self.reads:
             return SearchResult(())
         ranked_by = row["question"]
+        # The authors search for the bare question, and rank by the one that names the expert's
+        # field.
         if self.from_web and self.prompt.name == OFFICIAL:
             ranked_by = prompts.web_question().filled(
                 field=row["field"] or "", question=row["question"]
@@ -165,6 +169,7 @@ def cite_best_passages(
     searches: list[Row] = []
 
     def find(claim: str) -> tuple[str, str] | None:
+        # The authors' post-hoc systems take one passage per claim.
         result = evidence.find(claim, claim, 1)
         searches.extend(result.searches)
         shown.update(dict.fromkeys(result.passages))
@@ -202,6 +207,7 @@ def answering(
         raise InputError(f"k is {options.k}; it must be at least 1")
     file, _, _ = _prompts_of(method)
     chosen = chosen_prompt("expertqa", prompt, file)
+    # The prompt for passages of a corpus is the only one that does not name the field.
     if chosen == OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
         if prompt == OFFICIAL:
             raise InputError(

@@ -218,6 +218,7 @@ def annotated_items(questions: Questions) -> list[Item]:
         )
     items = []
     for row in rows:
+        # A row of the annotated configs has the answer of exactly one system.
         for answer in row["answers"][:1]:
             items.append(
                 {
@@ -306,6 +307,7 @@ def _claims_of_row(row: Any) -> list[Json]:
         raise InputError(f" is {row!r:.80}; {allowed} ({error})") from None
     if not is_list_of(claims, object):
         claims = split_claims(answer, evidence).claims
+        # Without marks, it is unknown which evidence belongs to which claim.
         if not cited(answer, evidence):
             claims = [claim["claim"] for claim in claims]
     with_evidence = []

@@ -167,6 +167,7 @@ def cited(text: str, sources: Sequence[Source]) -> list[str]:
     if not sources:
         return evidence
     for mark, closing_bracket in BRACKETS.findall(text):
+        # isdecimal, because the script's isdigit accepts [²], on which its int() fails.
         is_number = closing_bracket and mark.isdecimal() and len(mark) <= MAX_MARK_DIGITS
         if is_number and int(mark) <= len(sources):
             evidence.append(_evidence(mark, sources[int(mark) - 1]))

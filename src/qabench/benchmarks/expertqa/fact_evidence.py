@@ -75,6 +75,7 @@ def find_all(
     evidence: dict[str, str | QabenchError] = {}
     distinct = list(dict.fromkeys(claims))
     with ThreadPool(SEARCHES_AT_ONCE) as pool:
+        # ``imap`` returns results in the order of the claims, and each one when it is ready.
         for claim, text in zip(distinct, pool.imap(attempt, distinct), strict=True):
             evidence[claim] = text
             progress(len(evidence), len(distinct))

@@ -232,6 +232,7 @@ def plan_facts(items: Sequence[Item], scorer: FactScorer) -> Plan:
     client = scorer.client()
     replies = client.cached(breaking)
     for (target, sentence), request in zip(broken_down, breaking, strict=True):
+        # They are numbered, because equal requests would be counted as one call.
         assumed = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
         target.claim["atomic_claims"] = assumed
         outcome = replies.get(request.key(client.endpoint.base_url))

@@ -34,6 +34,7 @@ HEADING_FIELDS = ("url", "source", "title")
 # Lists of strings or objects under these names are fields of other formats, never evidence.
 OTHER_LISTS = {"claims", "qa_pairs", "annotations", "answers", "references", "labels"}
 
+# A column of numbers with nulls has 1.0 instead of 1 in pandas, so both are here.
 SUPPORTED = {"y", "yes", "true", "1", "1.0", "complete", "supported", "entailed", "entailment"}
 UNSUPPORTED = {
     "n",
@@ -58,6 +59,7 @@ LABELS = (
 SQUARE_MARK = re.compile(r"\[(\d{1,4})\]")
 # The authors' splitter reads neither [1, 2], [1; 2] and [1-3] nor marks in other brackets.
 LIST_MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})+)\s*\]")
+# ChatGPT's marks have more text after the number, such as 【1†source】.
 LENTICULAR_MARK = re.compile(r"【\s*(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)[^】\n]{0,80}】")
 # A mark after the end of a sentence belongs to it: "Ice floats. [2]"
 MARK_AFTER_END = re.compile(r"([.!?])((?:[ \t]*\[\d{1,4}\])+)(?=\s|$)")

@@ -20,6 +20,7 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.text.rouge import backend_version, score_pairs
 
+# The defaults of evaluate's "rouge", in its order, on which the resampling depends.
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 # The default of rouge_score's aggregator, which the official scores have.
 BOOTSTRAP_SAMPLES = 1000

@@ -245,6 +245,7 @@ def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
             skipped[url] = WebPage(url, PDF)
         else:
             urls.add(url.partition("#")[0])
+    # The authors remove duplicates with numpy.unique, which sorts.
     return sorted(urls), list(skipped.values())
 
 

@@ -98,11 +98,13 @@ def web_question() -> Prompt:
 @cache
 def corpus_prompt() -> Prompt:
     """Return the authors' prompt for corpus passages, with fields for context and question."""
+    # The script indents all lines of this prompt but the first, and sends it so.
     return _checked(_source(READ_CORPUS).assigned("prompt_template"), "context", "question")
 
 
 def context(passages: Sequence[str], *, web: bool) -> str:
     """Return passages as they are inserted into ``web_prompt`` or ``corpus_prompt``."""
+    # The authors' two scripts join passages in different ways.
     separator = "\n\n" if web else "\n"
     return "Context: \n" + separator.join(numbered(passages))
 
@@ -111,6 +113,7 @@ def numbered(passages: Sequence[str]) -> list[str]:
     """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
     lines = []
     for number, text in enumerate(passages, start=1):
+        # As upstream: the words around a line break are joined without a space.
         lines.append(f"Passage ID {number}: " + text.replace("\n", ""))
     return lines
 
@@ -220,6 +223,7 @@ def official_list(reply: str) -> list[str]:
     # Upstream does not look for line breaks, so a "- " within a sentence begins an entry, too.
     for part in reply.split("- ")[1:]:
         entry = part.strip()
+        # Upstream fails on an entry without text.
         if entry:
             entries.append(entry)
     # Upstream completes the last entry, which a limit of tokens may have cut off.

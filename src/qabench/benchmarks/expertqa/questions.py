@@ -101,6 +101,7 @@ def _parsed(row: SourceRow, config: str | None) -> Json:
     if config is not None:
         return parser_of(config)(row)
     # A custom file has the format of one of the authors' files.
+    # Only the lfqa files have ids of their own.
     if "example_id" in row.fields:
         return parse_lfqa(row)
     if row.fields.get("answers"):

@@ -26,6 +26,8 @@ def _total(tp: float, tn: float, fp: float, fn: float) -> float:
 def _numpy_mean(values: Sequence[float]) -> float:
     import numpy as np
 
+    # As in the official script. NumPy adds pairwise, so that the built-in sum has other last
+    # digits.
     return float(np.mean(values))
 
 

@@ -335,6 +335,7 @@ class FanOutQABenchmark(Benchmark):
             return read_predictions(source, self.prediction_fields)
         data, name = read_bytes(source)
         columns = data.lstrip().partition(b"\n")[0].split()
+        # A line of a TREC run has six columns, and the constant Q0 as the second.
         if len(columns) == 6 and columns[1] == b"Q0":
             return parse_run(data, name, "pages")
         return parse_predictions(data, name, self.prediction_fields)

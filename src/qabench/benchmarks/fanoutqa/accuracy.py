@@ -89,6 +89,8 @@ def accuracy(
     forms = normalize(texts)
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
+        # Upstream scores an unanswered question 0 before it reads the reference, so that an
+        # undefined reference does no harm there.
         if prediction is not UNANSWERED and is_undefined(reference):
             raise InputError(
                 f"reference {i} is or contains an empty list or dict: its accuracy is undefined"
@@ -150,6 +152,7 @@ def strings_of(answer: Any) -> Iterator[str]:
 
 def items_of(answer: Json | list[Any]) -> list[Any]:
     """Return the items of a list, or the keys and then the values of a dict."""
+    # A dict with n pairs counts as 2n items: upstream looks for keys and values alike.
     if isinstance(answer, dict):
         return [*answer.keys(), *answer.values()]
     return answer
@@ -178,4 +181,5 @@ def _is_boundary(text: str, position: int) -> bool:
 
 
 def _is_word(character: str) -> bool:
+    # Python's definition of \w in patterns for str.
     return character.isalnum() or character == "_"

@@ -63,6 +63,7 @@ def evidence_provided(
             return fill(prompt, document, question, ranked[:n])
 
         if official:
+            # kani counts tokens for the template of the one user message, and no more.
             budget = context_window(model, context_length) - ANSWER_TOKENS - counter.message_tokens
         else:
             budget = prompt_tokens(model, context_length)
@@ -116,6 +117,7 @@ def retrieval_signature(
 def retrieval_conditions(normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
     """Return the fields of a signature for the retrieval that do not depend on the model."""
     # Its versions turn HTML into different Markdown, which is cut into different fragments.
+    # Without the package, pages can still come as Markdown from the authors' cache.
     markdownify = "none"
     if find_spec("markdownify"):
         markdownify = version("markdownify")

@@ -38,10 +38,12 @@ def page_keys(page: Any) -> Keys:
     keys: set[str | int] = set()
     values = [page]
     if isinstance(page, Mapping):
+        # Pages that the corrections of 2026 added have null as their id, and only a title.
         values = [page.get("pageid"), page.get("title"), page.get("url")]
     for value in values:
         if isinstance(value, str):
             keys |= _keys_of_text(value)
+        # Ids of Wikipedia are positive. Its API numbers missing pages downward from -1.
         elif isinstance(value, int) and not isinstance(value, bool) and value > 0:
             keys.add(value)
     if not keys:
@@ -78,6 +80,7 @@ def _keys_of_url(text: str) -> set[str | int]:
 
 
 def _keys_of_title(title: str) -> set[str | int]:
+    # MediaWiki stores titles in NFC, with runs of spaces as one space.
     before_anchor, _, _ = unicodedata.normalize("NFC", title).partition("#")
     normalized = " ".join(before_anchor.replace("_", " ").split())
     if not normalized:

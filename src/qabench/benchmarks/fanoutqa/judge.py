@@ -75,6 +75,8 @@ NOT_ANSWERED = Judgment(None, 0, 0)
 
 def official_score(reply: str) -> int:
     """Return 1 if the reply's last character is b, c or e, in either case, else 0."""
+    # A slice, because an empty reply has no last character: the official scorer fails on it, and
+    # here it scores 0.
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 

@@ -30,9 +30,11 @@ def pages_read(searches: object) -> object:
     for entry in searches:
         if not isinstance(entry, dict):
             pages.append(entry)
+        # A user's solver may list its searches without a number of fragments: they count as shown.
         elif entry.get("fragments", 1):
             page = {}
             for name in ("title", "url", "pageid"):
+                # A search without a page has a title and no id.
                 if entry.get(name):
                     page[name] = entry[name]
             pages.append(page)

@@ -39,6 +39,8 @@ MAX_BYTES = 256 * 1024 * 1024
 DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"
 # Older versions of SQLite allow 999 variables in a query.
 KEYS_PER_QUERY = 500
+# With a write-ahead log, processes read while another one writes. With synchronous = NORMAL, a
+# power failure can lose the last entries, but cannot damage the file.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -57,6 +59,8 @@ def before_lemmas(text: Any) -> str:
 
 def after_lemmas(text: str) -> str:
     """Apply the steps of ``normalize`` after lemmatization."""
+    # Punctuation goes after the lemmatization, so spaCy sees it. Nothing is stripped: a space at
+    # either end stays, as in the official scorer.
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
@@ -229,8 +233,11 @@ class NormalizedTextCache(EntryFile):
             connection.executemany(
                 "INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows
             )
+            # SQLite keeps the pages of deleted entries for new ones, so the size of the file never
+            # falls.
             pages_in_use = pragma("page_count") - pragma("freelist_count")
             if pages_in_use * pragma("page_size") > self.max_bytes:
+                # SQLite numbers new rows upward, so the lowest ids are the oldest entries.
                 oldest = (
                     "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
                 )

@@ -59,4 +59,5 @@ class FanOutQANumbers(Numbers):
 
 def _is_multiple(mean: float) -> bool:
     total = mean * TEST_QUESTIONS
+    # The published means are floats, so that the product is whole only up to rounding.
     return abs(total - round(total)) < 1e-6

@@ -76,6 +76,8 @@ _DECLARED = read_declarations(
         "data": pinned_digests("fanoutqa", *_CONFIGS),
         "prompt": tuple(PROMPTS.values()),
         "tokenizer": lambda value: value.endswith(AS_KANI),
+        # The ranges of versions are those of the package's metadata: markdownify~=0.11.6,
+        # ftfy>=6.1.3,<=7.0.0 and spacy>=3.7.2,<4.0.0.
         "markdownify": _versions(r"([\d.]+)", (0, 11, 6), (0, 12)),
         "retriever": _is_lemmatizer,
         "normalizer": _versions(r"fanoutqa-1\+ftfy-([\d.]+)", (6, 1, 3), (7, 0, 1)),

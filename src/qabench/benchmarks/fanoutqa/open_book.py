@@ -130,6 +130,7 @@ def open_book(
 
             # If the first call fails, the log still says how the model was asked.
             seen()
+            # As upstream, the result of a search fills at most half of the window.
             tool = OpenBookSearch(
                 conversation, query, window // 2, counter, normalizer, seen, source, strings
             )
@@ -267,6 +268,8 @@ async def converse(
     """
     tools: list[Tool] = []
     if not in_text:
+        # In plain text, the prompt describes the search, and the authors reserve nothing for a
+        # tool.
         room -= await search.tool_tokens()
         tools = [search.tool()]
     history = _History(conversation, list(conversation.messages), room, search.counter)
@@ -373,7 +376,10 @@ class _History:
             last_reply -= 1
         reply = self.messages[last_reply]
         room = self.room - await self._tokens(last_reply) - await self._tokens(oldest)
-        while oldest - 1 > last_reply and (room := room - await self._tokens(oldest - 1)) >= 0:
+        while oldest - 1 > last_reply:
+            room -= await self._tokens(oldest - 1)
+            if room < 0:
+                break
             oldest -= 1
         results = self.messages[oldest:]
         # If not even the newest result fits in beside the reply, both are sent all the same.
@@ -437,6 +443,8 @@ def _problem(call: Call) -> str | None:
     if call.function != "search":
         return f"The function {call.function!r} is not defined. Only use the provided functions."
     if call.parse_error:
+        # Inspect's message repeats the arguments before the parser's error. kani's is the error
+        # alone.
         return call.parse_error.rpartition("Error details: ")[2]
     try:
         validate_call(_search_arguments)(**call.arguments)
@@ -453,4 +461,5 @@ async def _search_in_text(search: OpenBookSearch, reply: Any) -> list[Any]:
     if tag is None:
         return []
     reply.text = reply.text[: tag.end()]
+    # The authors' engine turns the result into a message of the user, for models without tools.
     return [search.conversation.user_message(await search.search(tag[1]))]

@@ -36,6 +36,7 @@ EVIDENCE_PROVIDED_FILE = "reference/paper_benchmarks/run_wiki_provided.py"
 JUDGE_FILE = "fanoutqa/eval/llm.py"
 JUDGE_FIELDS = {"question", "reference", "answer"}
 
+# The day of the Wikipedia pages that the dataset refers to, as the authors' prompts write it.
 DATE = "11-20-2023"
 ANSWER_TOKENS = 520
 """Tokens reserved for the answer."""
@@ -153,6 +154,7 @@ def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
         return EVIDENCE_PROVIDED, None
     function = "WikiProvidedRunner.get_prompt"
     template = source.assigned("prompt", function, fields={"question_text": "question"})
+    # The authors' prompt has a {}, which ``format`` fills with the documents afterward.
     template = template.replace("{}", "{documents}")
     fields = {"doc.title": "title", "doc.content": "content"}
     fragment = source.assigned("formatted", function, fields=fields)
@@ -239,6 +241,7 @@ def open_book(prompt: str) -> SearchPrompts:
         return OPEN_BOOK
     search = "WikipediaKani.search"
     page = source.assigned("prompt", search, fields={"page.title": "title"})
+    # Here, too, ``format`` fills the {} afterward.
     page = page.replace("{}", "{fragments}")
     fragment = source.assigned("formatted", search, fields={"doc.content": "content"})
     titles = {"similar_searches": "titles"}
@@ -253,6 +256,8 @@ def open_book(prompt: str) -> SearchPrompts:
         fragment=Prompt(OFFICIAL, fragment),
         similar=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=0)),
         ambiguous=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=1)),
+        # The script writes these lines in a generator within ``join``, which ``PromptSource`` does
+        # not follow.
         title=Prompt(OFFICIAL, "<search>{title}</search>"),
     )
 

@@ -96,6 +96,8 @@ class Corpus:
         self._chunks: list[tuple[str, str]] = []
         for document in documents:
             title = WikiPage.of(document).title
+            # A page without text has one empty chunk, as upstream, so each document is in the
+            # corpus.
             for chunk in chunk_text(content(document), doc_len):
                 self._chunks.append((title, chunk))
         if not self._chunks:

@@ -99,6 +99,7 @@ class FanOutQAScorer(Scorer):
             for i, item in enumerate(items):
                 unusable[i] = _unusable_pages(item.fields)
                 if unusable[i]:
+                    # As if the question had no prediction: one bad line must not stop the others.
                     usable[i] = Item(item.row, None)
         references = [_reference(item) for item in items]
         answers = [_answer(item) for item in usable]
@@ -202,6 +203,7 @@ class FanOutQAScorer(Scorer):
                 part = generation
             part[name] = value
         model = str(generation.pop("model", ""))
+        # A run scores each question alone, so its plan has the digest of all references.
         if items and "references" not in fields and all("answer" in item.row for item in items):
             fields["references"] = digest(map(_reference, items))
 

@@ -152,6 +152,7 @@ class FastbookBenchmark(Benchmark):
 
         data, name = read_bytes(source)
         is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
+        # A TREC run begins with the id of a query, so what begins like JSON is not a run.
         if is_table or data.startswith(PARQUET) or data.lstrip()[:1] in (b"[", b"{", b""):
             predictions = parse_predictions(data, name, self.prediction_fields)
             if is_table:

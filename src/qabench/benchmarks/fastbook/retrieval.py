@@ -218,6 +218,7 @@ def match_expression(text: str) -> str:
     of three words, not of two keywords. The query of a text without words is "".
     """
     quoted_words = []
+    # A quotation mark would end a quoted word in FTS5's syntax.
     for run in text.replace('"', "").split():
         word = run.strip(",")
         if any(character.isalnum() for character in word):

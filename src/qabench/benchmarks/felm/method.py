@@ -40,7 +40,8 @@ from qabench.prompts.prompt import (
 CONS_TEMPERATURE = 0.9
 # The authors do not say how many samples they took.
 NUM_CONS = 5
-# The parameters of the call that lists a response's claims.
+# The parameters of the call that lists a response's claims. The authors published the prompts for
+# claims, but no code that sends them.
 CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
 # What a user's template shows if there are no references.
 NO_REFERENCES = "(none)"
@@ -91,9 +92,12 @@ def prompt_file(domain: str, kind: str, unit: str) -> str:
     if domain == "writing_rec":
         # The authors use the prompts of wk for it.
         domain = "wk"
+    # The authors shorten science in the names of folders and segment prompts, and in some names of
+    # claim prompts.
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
         name = kind
+        # "ret" for retrieved: the prompts of link and content.
         if kind in REFERENCES:
             name = f"ret_{kind}"
         if domain in CLAIM_DOMAINS:
@@ -272,6 +276,7 @@ class FelmMethod:
         # Math and reasoning have neither references nor prompts that mention them.
         if self.method in REFERENCES and not (domain in CLAIM_DOMAINS and has_references):
             return "raw"
+        # cot-cons samples replies to the prompt of cot.
         return self.method.removesuffix("-cons")
 
     def _chosen_prompts(self) -> FelmPrompts:
@@ -368,6 +373,7 @@ class FelmMethod:
         if not self.official_quirks and kind in REFERENCES:
             label = {"link": links, "content": documents}[kind]
             tail = f"{label}{{references}}\n{end}"
+        # The script ends the file's text, and each segment, with a line break.
         user = f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}"
         return Prompt(OFFICIAL, user, system)
 
@@ -380,6 +386,8 @@ def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None
     """
     source = PromptSource(script)
     parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
+    # The strings that the script appends in turn: label, {question}, label, {segments}, and the two
+    # labels of references.
     labels = [parts[0], parts[2], *parts[4:]]
     if for_vicuna:
         return labels, "".join(source.appended("eval_prompt", "gene")), None

@@ -24,6 +24,7 @@ class FelmNumbers(Numbers):
             "true": true,
             "errors": len(row["labels"]) - true,
         }
+        # A type may be null or "". 397 responses have fewer types than segments, or none.
         return counts | Counter(filter(None, row["type"]))
 
     def reproduce(self) -> Reproduction:

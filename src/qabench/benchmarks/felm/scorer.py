@@ -207,6 +207,7 @@ def _reply(fields: Mapping[str, Any]) -> Any:
         return reply
     if isinstance(reply, str) and reply.startswith("[") and len(reply) <= MAX_LIST_CHARACTERS:
         try:
+            # The authors' script writes the list with str(), whose quotes are not JSON's.
             replies = literal_eval(reply)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             # It is a single reply that happens to begin with a bracket.

@@ -144,6 +144,7 @@ def as_verdicts(value: Any) -> list[bool] | None:
         return list(value)
     if not isinstance(value, list | tuple):
         return None
+    # bool is a kind of int, but NumPy's types are not kinds of Python's.
     for item in value:
         if not isinstance(item, bool | int | np.bool_ | np.integer) or item not in (0, 1):
             return None
