@@ -230,15 +230,18 @@ def _delimiter_of(header: str) -> str:
 def _table_rows(
     file: IO[bytes], name: str, delimiter_of: Callable[[str], str]
 ) -> Iterator[SourceRow]:
+    # Not all of these files can look at their first bytes without taking them.
     readable: Any = file
     data = io.BufferedReader(readable)
     # What Excel saves as "Unicode text".
     encoding = "utf-16" if data.peek(2)[:2] in UTF_16 else "utf-8-sig"
+    # A cell in quotes may have line breaks, so the module ``csv`` splits the rows itself.
     with io.TextIOWrapper(data, encoding=encoding, newline="") as lines:
         try:
             header = lines.readline()
         except UnicodeDecodeError as error:
             raise _not_utf8(name, error, 0) from None
+        # A cell that is missing at the end of a line is empty.
         reader = csv.DictReader(
             chain([header], lines), delimiter=delimiter_of(header), restval="", strict=True
         )
@@ -326,6 +329,7 @@ def _text_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
 def _parquet_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
     import pyarrow.parquet
 
+    # Some writers add checksums, which Arrow does not compare by default.
     with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as table:
         position = 0
         for batch in table.iter_batches(1024):

@@ -57,6 +57,7 @@ def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
     """Return the vectors of passages, from disk if this model encoded them before."""
     digest = hashlib.sha256(encoder.name.encode())
     for text in texts:
+        # Digests have one length, so that no other list of texts has the same bytes.
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
     path = cache_dir() / "vectors" / f"{digest.hexdigest()[:32]}.npy"
     try:

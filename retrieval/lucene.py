@@ -181,6 +181,7 @@ def _commit(folder: Path) -> str:
             f"{folder} is not a Lucene index: it has no file segments_N; it must be a folder that "
             "Anserini's IndexCollection or Pyserini has written"
         )
+    # N counts in base 36, so that segments_10 follows segments_z.
     newest = max(commits, key=lambda path: (len(path.name), path.name))
     return hashlib.sha256(newest.read_bytes()).hexdigest()[:12]
 

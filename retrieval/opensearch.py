@@ -145,6 +145,8 @@ class OpenSearchIndex:
 
     def _hits(self, reply: Any, size: int) -> DocumentHits:
         """Return at most ``size`` hits of a search, each with id, text and a finite score."""
+        # The engine answers with some of the hits, and the status 200, if time runs out or a shard
+        # fails.
         if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
             shown = quoted(
                 {name: reply.get(name) for name in ("timed_out", "_shards")}, MAX_CHARACTERS_SHOWN

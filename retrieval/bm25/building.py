@@ -242,6 +242,7 @@ class InvertedScorer:
         self._table: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Weights and rows follow from the counts, and are computed again where they are needed.
         return type(self), (self.counts, self.parameters)
 
     def scores(self, terms: Sequence[str]) -> Floats:

@@ -28,6 +28,7 @@ DELTAS = {"bm25+": 1.0, "bm25l": 0.5, "bm25l-paper": 0.5}
 
 def idf_robertson(n: int, df: int) -> float:
     """Return Robertson and Sparck Jones' weight, below 0 if most documents have the term."""
+    # As in rank_bm25. The logarithm of the quotient has other last bits.
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 
@@ -120,6 +121,7 @@ class Parameters:
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"{name} is {value!r:.60}; expected a number")
         delta = DELTAS.get(method, 0.0) if delta is None else delta
+        # Not-a-number fails such comparisons, too.
         if not 0 <= b <= 1:
             raise InputError(f"b is {b}; it must be from 0 to 1")
         for name, value in (("k1", k1), ("delta", delta)):

@@ -163,6 +163,7 @@ class Hits(Ranking):
                 "attach it by add_bm25_index(dataset, index=index)"
             )
         columns = self._documents.origin.columns or []
+        # The user may have set a format, in which texts are not strings of Python.
         rows = self._documents.dataset.select_columns(columns).with_format(None)[self.positions]
         return [joined_text(texts) for texts in zip(*(rows[name] for name in columns), strict=True)]
 

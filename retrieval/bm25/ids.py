@@ -34,6 +34,7 @@ class Ids:
         all_ids = [*before.all(), *ids] if before else list(ids)
         if len(set(all_ids)) < len(all_ids):
             raise InputError(f"the id {_repeated(all_ids)!r} is repeated")
+        # JSON can have lone surrogates, which plain UTF-8 cannot encode.
         encoded = [id.encode("utf-8", "surrogatepass") for id in all_ids]
         ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)

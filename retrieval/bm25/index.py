@@ -248,6 +248,7 @@ class BM25Index(Displayed):
         if mask is not None or where is not None:
             allowed = self._mask(mask, where)
         tokenizer = self.tokenizer
+        # The terms of ``Words`` need no checks, which take time in each query.
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
         best = self._scorer.top(terms, checked_k(k), allowed)
         if checked_flag("matching_only", matching_only):
@@ -360,6 +361,7 @@ class BM25Index(Displayed):
             self._replace(self._content, dataset)
             return 0, 0
         digests, rows, span = source.digests()
+        # The steps below can fail. The index itself is replaced only after all of them.
         updated = copy.copy(self)
         updated.compact()
         indexed = self._content.origin.digests
@@ -371,6 +373,7 @@ class BM25Index(Displayed):
             if same < len(digests):
                 updated.add(_from(dataset, int(rows[same])), progress)
         else:
+            # ``remove`` refuses to leave no document with a term.
             updated._replace(build(source, self.parameters, self.tokenizer, progress))
         positions = None if len(rows) == span else rows
         content = updated._content
@@ -430,6 +433,7 @@ class BM25Index(Displayed):
     def _replace(self, content: Content, data: Any = None) -> None:
         """Replace the content, and the dataset that texts are read from, if ``data`` is one."""
         self._scorer, self._filters, self._origin = content
+        # An ``IterableDataset`` has no ``data``, and its rows cannot be read by position.
         is_dataset = hasattr(data, "select_columns") and hasattr(data, "data")
         self._documents = IndexedDocuments(self._origin, data if is_dataset else None)
 

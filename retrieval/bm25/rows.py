@@ -176,7 +176,9 @@ def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
         raise InputError("expected a list of strings, got a single string: put it in a list")
     expected = f"expected a list of strings, the {_plural(name)}"
     if isinstance(texts, Mapping | Set) or _frame_columns(texts) is not None:
-        hint = ". For columns of a dataset or frame: BM25Index.from_dataset" * (name == "document")
+        hint = ""
+        if name == "document":
+            hint = ". For columns of a dataset or frame: BM25Index.from_dataset"
         raise InputError(f"{expected}, got a {type(texts).__name__}{hint}")
     _refuse(texts, expected)
     for position, text in enumerate(texts):
@@ -242,6 +244,7 @@ def _hint(text: object) -> str:
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, Sequence[Any]]]:
     """Yield some rows at a time, by column."""
     if hasattr(dataset, "iter"):
+        # A ``Dataset`` has ``data``, an ``IterableDataset`` has not.
         if hasattr(dataset, "data"):
             # Take only these columns, as values, whatever format the user has set.
             _check_columns("the dataset", dataset.column_names, names)

@@ -120,6 +120,7 @@ class Search:
         self.values = np.empty((count, postings.size), dtype=np.float64 if self.small else np.uint8)
         highest = postings.highest
         frequent_level = highest[frequent].max(initial=0) / LEVELS
+        # Gains are divided by the unit, and all of them can be 0.
         self.unit = max(frequent_level, highest.max() / RARE_LEVELS) or 1.0
         largest = float((np.abs(postings.base) + highest).max())
         self.most_terms = 0.0
@@ -141,6 +142,8 @@ class Search:
             if self.small and row >= 0:
                 sums += self.values[row]
                 continue
+            # A document gets either the weight or the base. The sum with the weight is taken before
+            # the base is added to all documents.
             raised = sums[documents] + weights
             if base:
                 sums += base
@@ -258,6 +261,7 @@ class Search:
             bases = np.repeat(postings.base[rare], list(map(len, weights)))
             gains = np.concatenate(weights) - bases
             units = (gains / self.unit + 1).astype(np.uint16)
+            # Unlike +=, this adds to a document again for each of its terms.
             np.add.at(totals, np.concatenate(documents), units)
 
         # A document whose total is below the k-th highest by more than n is not among the best.

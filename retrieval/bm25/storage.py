@@ -67,6 +67,8 @@ def save(
         QabenchError: the file cannot be written. An existing file is not changed.
     """
     name = name_of(tokenizer)
+    # The qualified names of lambdas and of functions within functions contain <lambda> and
+    # <locals>.
     if "<" in name:
         raise InputError(
             f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name"
@@ -100,6 +102,7 @@ def save(
     text += b" " * (-(START + len(text)) % ALIGNMENT)
     parts: list[Any] = [len(text).to_bytes(8, "little"), text]
     for array in arrays.values():
+        # The bytes of an array without a copy.
         parts.append(np.ascontiguousarray(array).view(np.uint8).data)
         parts.append(b"\0" * (-array.nbytes % ALIGNMENT))
 

@@ -276,6 +276,7 @@ def _spaced(texts: Sequence[str], is_letter: Callable[[str], bool]) -> tuple[Arr
             # In lowercase, İ is longer, and Σ is ς at the end of a word only.
             return _spaced([text.lower() for text in texts], is_letter)
         table[code] = lower.encode() if is_letter(lower) else b" " * size
+    # NumPy fills the four bytes of short entries up with zeros, which are removed.
     replaced = table.view(np.uint32)[codes].tobytes().translate(None, b"\0")
     array = np.frombuffer(words, dtype=np.uint8)
     array[array >= 128] = np.frombuffer(replaced, dtype=np.uint8)

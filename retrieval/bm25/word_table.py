@@ -49,6 +49,7 @@ def _fill(table: Array, words: Array, ends: Array) -> None:
         text = words[ends[number] : ends[number + 1]]
         code = FIRST_CODE
         for byte in text:
+            # In compiled code, a product wraps around at 64 bits, as in the definition of the hash.
             code = (code ^ byte) * FACTOR
         table[_slot(table, words, ends, code, text)] = number
 
@@ -107,11 +108,14 @@ class WordTable:
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
         self.words, self.ends = _joined(list(vocabulary))
+        # A power of two, so that & gives a slot. More than half of the slots are empty, so that a
+        # search for a word is short.
         self.table = np.full(1 << (2 * len(self.ends)).bit_length(), -1, dtype=np.int32)
         _fill(self.table, self.words, self.ends)
 
     def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
         """Return the numbers of known terms, the start of each text in them, and the last end."""
+        # Between two words of a text, at least one byte is in no word.
         terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
         ends = np.zeros(len(bounds), dtype=np.int64)
         _encode(self.table, self.words, self.ends, LOWER, texts, bounds, terms, ends)

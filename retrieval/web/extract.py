@@ -90,6 +90,7 @@ def main_text(html: bytes, charset: str | None = None) -> str:
 def _started() -> subprocess.Popen[str]:
     command = [
         sys.executable,
+        # Modules are not loaded from the current folder.
         "-P",
         "-c",
         f"from qabench.retrieval.web.extract import serve; serve({SECONDS})",
@@ -99,7 +100,9 @@ def _started() -> subprocess.Popen[str]:
         command,
         stdin=pipe,
         stdout=pipe,
+        # A process that is ended because of the time writes its stack there.
         stderr=subprocess.DEVNULL,
+        # A terminal's Ctrl-C would reach this process as well.
         start_new_session=True,
         text=True,
     )

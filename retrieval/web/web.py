@@ -60,6 +60,7 @@ class Web:
 
     def read(self, urls: Sequence[str]) -> list[WebPage]:
         """Return one result per URL, in order."""
+        # By default, a thread would take several pages at once, and wait for each in turn.
         return self._threads.map(self._fetcher.fetch, urls, chunksize=1)
 
     def _addresses(self, query: str) -> list[str]:

@@ -80,6 +80,7 @@ def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> li
             parts_of.append([piece, separator])
             room = size - length
     chunks = ["".join(parts) for parts in parts_of]
+    # The last piece has a separator that is not in the text. See the quirks above.
     if chunks[-1] == separator:
         chunks.pop()
     if not chunks:

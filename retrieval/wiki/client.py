@@ -83,6 +83,7 @@ def wikipedia(zim: str | None = None) -> Wikipedia:
     return _chosen(zim, tuple(item for item in os.environ.items() if item[0].startswith(VARIABLES)))
 
 
+# The variables are a part of the key: after a change of the environment, another object is made.
 @functools.lru_cache(maxsize=1)
 def _chosen(zim: str | None, _: tuple[tuple[str, str], ...]) -> Wikipedia:
     if zim := zim or os.environ.get(ZIM_VARIABLE):

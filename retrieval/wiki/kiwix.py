@@ -41,6 +41,7 @@ class Kiwix:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the book's full-text search (see ``wiki_search``)."""
         check_search(query, results)
+        # Without "format", the server returns HTML.
         asked = {
             "pattern": query,
             "start": 0,
@@ -63,6 +64,7 @@ class Kiwix:
         """Return a page's Markdown, by the URL of this server's search or by the title."""
         page = WikiPage.of(evidence)
         addresses = [urljoin(f"{self.base}/", page.url or "")]
+        # The links of this server have its path prefix. The URL of an evidence is Wikipedia's.
         if not page.url or not addresses[0].startswith(f"{self.base}/"):
             path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
             book = quote(self.book)

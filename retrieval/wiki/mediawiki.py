@@ -39,6 +39,7 @@ MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
 # Transient errors that the API reports with status 200.
 TRANSIENT_ERRORS = ("maxlag", "ratelimited", "internal_api_error")
+# The API's codes for revisions that were deleted or hidden.
 GONE = ("nosuchrevid", "missingtitle", "permissiondenied", "missingcontent", "cantaccessrevision")
 
 
@@ -85,6 +86,7 @@ class MediaWiki:
         if "pageid" not in answer:
             raise PageMissing(page, _why_missing(answer))
         target = WikiPage(_member(answer, str, "title"), _id(answer, "pageid"))
+        # The property of a disambiguation page has an empty value: it is there, or it is not.
         if "disambiguation" not in str(answer.get("pageprops")):
             return target
         return _options(self._html(self._at_epoch(target)))
@@ -149,6 +151,7 @@ class MediaWiki:
 
     def _at_epoch(self, page: WikiPage) -> WikiPage:
         """Return the page with its id and its newest revision at the epoch."""
+        # The API lists revisions from the newest to the oldest, beginning at "rvstart".
         about = {"prop": "revisions", "rvprop": "ids|timestamp", "rvlimit": 1, "rvstart": EPOCH}
         answer = self._first_page(about | _which(page))
         if not answer.get("revisions") and not page.pageid:

@@ -90,6 +90,7 @@ def check_search(query: str, results: int) -> None:
 
 def valid_id(value: Any) -> int | None:
     """Return the value if it is a valid id of a page or a revision, else None."""
+    # type, because True is an int for isinstance.
     return value if type(value) is int and 0 < value <= LARGEST_ID else None
 
 
