@@ -290,6 +290,7 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
         raise unknown_name(
             f"{where} has no split", (unknown or [split])[0], [*allowed, "or a slice"]
         )
+    # ``datasets`` has this name for all splits together.
     if "all" in names:
         return None
     return [name for name in allowed if name in names]

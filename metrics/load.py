@@ -29,4 +29,5 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
     metric = name.removeprefix("qabench/")
     if metric not in metric_names():
         raise unknown_name("unknown metric", name, metric_names())
+    # Given a path, ``evaluate`` does not ask the Hub.
     return evaluate.load(str(metric_folder(metric)), **kwargs)

@@ -31,4 +31,5 @@ class ExpertQA(BenchmarkBuilder):
     LICENSE = "mit"
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
+        # All files are JSON Lines, also those of lfqa, whose names end in ".json".
         return map(parser_of(self.config.name), read_json_lines(path))

@@ -91,6 +91,7 @@ def parse_lfqa(row: SourceRow) -> Json:
     """
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
+    # In the authors' files, the context is always empty.
     texts = {key: row.get(key, str) for key in ("context", "question", "answer")}
     ids = {"id": str(number), "example_id": number, "question_id": question_id(texts["question"])}
     return ids | texts

@@ -78,6 +78,7 @@ def _page_number(row: SourceRow, key: str) -> int | None:
     value = row.get(key, int, str)
     if value == TO_BE_DETERMINED:
         return None
+    # Ids have to fit into a column of int64.
     if isinstance(value, str) or not 0 <= value < 2**63:
         raise DataError(
             f"{row.where}, field {key!r}: expected an integer or {TO_BE_DETERMINED!r}, got {value!r:.60}"

@@ -133,7 +133,8 @@ class PageFetcher:
             if kind.partition(";")[0].strip().lower() not in HTML:
                 raise HttpError("not HTML", kind)
             text = self.extractor.text(response.content, response.charset_encoding)
-            outcome, detail, passing = READ if text.strip() else NO_TEXT, "", False
+            outcome = READ if text.strip() else NO_TEXT
+            detail, passing = "", False
         except HttpError as error:
             outcome, detail, passing, text = error.reason, error.detail, error.transient, ""
         except ValueError as error:

@@ -15,6 +15,7 @@ from qabench.errors import InputError
 def checked_k(k: int, name: str = "k") -> int:
     """Return ``k``. Raises InputError if it is below 1, or not an integer."""
     if type(k) is not int:
+        # True is an integer in Python.
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise InputError(f"{name} is {k!r:.60}; expected an integer of at least 1")
         k = int(k)
@@ -32,6 +33,7 @@ def checked_string(name: str, value: object) -> str:
 
 def checked_path(name: str, value: object) -> Path:
     """Return the path of a file or folder. Raises InputError for other types."""
+    # A ``PathLike`` may stand for a path of bytes.
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InputError(f"{name} is {value!r:.60}; expected a path")
     return Path(value)

@@ -109,6 +109,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
         return largest > before
 
     limits = Limits(source.size or _MAX_PLAIN_FILE_BYTES, SECONDS_PER_ATTEMPT, redirects="any")
+    # Size, digest and byte ranges are those of the file, not of a compressed response.
     headers = {"Accept-Encoding": "identity"}
     with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
         client.retrying(attempt, has_grown)

@@ -111,8 +111,10 @@ def _digest(path: Path, algorithm: str, stat: os.stat_result) -> str:
     if key in _digests:
         return _digests[key]
     age = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns)
+    # Python builds for FIPS refuse SHA-1 unless it is said that security does not depend on it.
     digest = hashlib.sha256() if algorithm == "sha256" else hashlib.sha1(usedforsecurity=False)
     if algorithm == "git":
+        # The id of a git blob is the digest of this header and the content.
         digest.update(b"blob %d\0" % stat.st_size)
     with path.open("rb") as file:
         hexdigest = hashlib.file_digest(file, lambda: digest).hexdigest()

@@ -40,6 +40,7 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
                 f"{name}, line {number}: {' '.join(columns)!r:.80} is not a line of a TREC run; its columns must be: "
                 "query id, Q0, document id, rank (an integer), score (a number), tag"
             ) from None
+        # If the document was there, the inner call returns its earlier place.
         if rankings.setdefault(query, {}).setdefault(docno, place) is not place:
             raise InputError(
                 f"{name}, line {number}: the document {docno} is repeated for the query {query}"

@@ -90,6 +90,7 @@ def read_answers(
     verdicts = []
     for answer in chain.from_iterable(rows):
         verdicts += [claim.verdict for claim in answer.claims]
+    # Without this check, predictions in the wrong column would have the scores of labels N.
     if verdicts and all(value is None for value in verdicts):
         raise InputError(
             f"no claim has a verdict: claims of predictions need the field {verdict}, as in the configs that have it"

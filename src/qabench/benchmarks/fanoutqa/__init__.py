@@ -41,6 +41,7 @@ _PARTS = {
     "precision": ("precision", "Precision"),
     "recall": ("recall", "Recall"),
 }
+# The official scorer adds with Python's ``sum``. Another order could change the last digit.
 _average = partial(ScoreSpec, mean=mean_in_order)
 _graded = partial(_average, graded=True)
 
@@ -137,6 +138,7 @@ class FanOutQABenchmark(Benchmark):
         ),
     )
     headline = ("acc.loose",)
+    # In the authors' runs, a question that fails has the answer null, which scores 0.
     failures_official = True
     groups = {
         "acc": "loose and strict accuracy",
@@ -195,6 +197,7 @@ class FanOutQABenchmark(Benchmark):
         ),
     )
     leaderboards = Leaderboards(
+        # The answers of test are not public, so that its scores cannot be computed.
         dict.fromkeys(("dev", "dev_nov23"), ("acc", "rouge", "bleurt", "judge"))
     )
     needs = (

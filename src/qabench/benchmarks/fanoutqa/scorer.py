@@ -128,6 +128,7 @@ class FanOutQAScorer(Scorer):
             questions = _questions(items, answers)
             judged = judge_answers(questions, references, answers, self.judge, progress)
             self.judged, self.notes = judged, judged.notes()
+            # There are no judgments if calls are needed and cannot be made.
             for result, judgment in zip(results, judged.per_question, strict=False):
                 result["judgment"] = judgment
             _add_judgments(judged, columns, details)

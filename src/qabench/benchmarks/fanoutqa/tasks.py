@@ -225,6 +225,7 @@ def _plan(
         references = digest(reference_of(question.row) for question in selected)
     options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
     asking = replace(asking, references=references, scoring=options)
+    # This signature is about how the model was asked, with or without references.
     fields = {**questions.fields, **asking.fields(), "references": None}
     run = signature("fanout_run", benchmark=BENCHMARK.name, **fields)
     return TaskPlan(

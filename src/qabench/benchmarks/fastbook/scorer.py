@@ -90,6 +90,7 @@ class FastbookScorer(Scorer):
         details: list[Json] = [{} for _ in items]
         if "retrieval" in self.groups:
             scores = self._retrieval(items, predictions)
+            # A question of which the options leave out everything has None, and is in no mean.
             columns = [without_none(column) for column in scores.columns(*self.measures)]
             # The options leave out components, so that the ranks are not those of the row's.
             if not scores.options:

@@ -117,6 +117,7 @@ class Felm(Benchmark):
         *_metrics(READABLE, "Readable replies only: ", "segments", "felm_readable", official=False),
     )
     headline = ("f1",)
+    # "gen" is the column of replies in the files that the authors' script writes.
     prediction_fields = ("reply", "labels", "answer", "gen")
     id_fields = ("id", "index")
     options = (

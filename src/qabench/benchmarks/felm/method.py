@@ -178,6 +178,7 @@ class FelmMethod:
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)
+        # The class is frozen, so that its fields cannot differ from these prompts.
         object.__setattr__(self, "prompts", self._chosen_prompts())
 
     @property
@@ -211,6 +212,7 @@ class FelmMethod:
 
     def fields(self) -> dict[str, Any]:
         """Return what verdicts depend on except data, model and parameters, for signatures."""
+        # None leaves a field out of the signature.
         shown = suffix = samples = sampled_domains = None
         if self.method in REFERENCES and not self.official_quirks:
             shown = f"reference {REFERENCES[self.method]}"
