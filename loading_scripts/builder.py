@@ -100,6 +100,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # ``RowsBuilder`` has no benchmark of its own.
         if not hasattr(cls, "BENCHMARK"):
             return
         # The version never changes: the cache tells data apart by ``cache_hash`` instead.
@@ -173,6 +174,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
                     self._path(file)
         generators = []
         for split, files in self._files().items():
+            # With ``num_proc``, ``datasets`` divides a list among these arguments between
+            # processes.
             arguments = {"split": split, "files": list(files)}
             generators.append(datasets.SplitGenerator(name=split, gen_kwargs=arguments))
         return generators

@@ -50,7 +50,8 @@ CLAIM_KEYS = (
     "revised_claim",
     "revised_evidence",
 )
-# Only some files, or some claims of a file, have these fields.
+# Only some files, or some claims of a file, have these fields. The last two are in 561 claims, and
+# always null.
 OPTIONAL_KEYS = (
     "atomic_claims",
     "atomic_evidences",

@@ -93,6 +93,7 @@ def _evidence(row: SourceRow) -> Iterator[Json]:
         node.get("question", str)
         node.list_of("depends_on")
         _check_answer(node, "answer")
+        # A sub-question without a page has sub-questions of its own.
         if node.get("evidence", dict, None) is not None:
             yield _page(SourceRow(node.fields["evidence"], f"{node.where}, field 'evidence'"))
         yield from _evidence(node)

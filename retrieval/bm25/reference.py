@@ -82,6 +82,7 @@ class RankBM25Search(Search):
         """Return the documents with a term of the query, ascending."""
         starts = self._counts.starts
         parts = [self._counts.documents[starts[term] : starts[term + 1]] for term in terms]
+        # NumPy cannot join an empty list of arrays, so an empty array comes first.
         return np.unique(np.concatenate([self._counts.documents[:0], *parts]))
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:

@@ -120,6 +120,8 @@ class SearchProvider:
 
     def request(self, query: str) -> Json:
         """Return the parameters for a query, with secrets."""
+        # Fields can be anywhere in a nested body. The query is filled in last, because it may
+        # contain the text "{count}".
         text = json.dumps(self.params).replace("{count}", str(self.pages.results))
         params: Json = json.loads(text.replace("{query}", _in_json(query)))
         return params

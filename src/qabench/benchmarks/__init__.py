@@ -83,6 +83,7 @@ def search_order() -> Iterator[Benchmark]:
             continue
 
 
+# The folder is a part of the key, because QABENCH_PATH can change.
 @functools.cache
 def _benchmark(name: str, folder: Path) -> Benchmark:
     if name in custom_folders():

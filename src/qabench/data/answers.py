@@ -156,6 +156,7 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> None:
 # Values of these types contain no keys. Those of unlisted types, such as NumPy arrays, may.
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=_number)
+# What was read from JSON cannot contain itself.
 _ENCODER_OF_READ = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _KEY_CHECKER = json.JSONDecoder(object_pairs_hook=_check_keys)
 

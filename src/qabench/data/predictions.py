@@ -215,6 +215,7 @@ def _rename_usual_name(
     fields: dict[str, Any], names: Sequence[str], other_names: Sequence[str]
 ) -> None:
     """Rename a field with another usual name, or a spelling such as "ID", to the expected one."""
+    # Reversed, so that the first of several spellings counts.
     by_lower_case = {str(key).strip().lower(): key for key in reversed(list(fields))}
     for name in (*names, *other_names):
         if name in by_lower_case:

@@ -47,6 +47,7 @@ def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dic
     """
     counted = []
     for claim in claims:
+        # Nothing entails a claim without evidence, so it counts without a label.
         if not claim["evidence"] or claim["label"] is not None or unlabeled == "N":
             counted.append(claim)
     if not counted:
@@ -119,6 +120,7 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
             evidence = claim["evidence"]
             is_complete = are_evidence_labels(claim.get(EVIDENCE_LABELS), len(evidence or ()))
             if needs_evidence_labels(claim) and not is_complete:
+                # A copy, because the labels are added to it below.
                 claim = {**claim, EVIDENCE_LABELS: []}
                 for position, piece in enumerate(evidence):
                     rest = [*evidence[:position], *evidence[position + 1 :]]

@@ -66,6 +66,7 @@ def authors(labels_by: object) -> set[str]:
 
 def rows_before(output: Path) -> list[Item]:
     """Return the readable lines of an earlier output: an interrupt may have cut the last one."""
+    # ``read_predictions`` refuses a file without lines.
     if not output.is_file() or output.stat().st_size == 0:
         return []
     return [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
@@ -85,6 +86,7 @@ def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
     """Return the labels by a model, without those of claims that were edited since, by content."""
     labels: dict[Content, str] = {}
     for claim in _unedited_claims(rows, labels_by):
+        # Labels of the input say so in ``label_by``. They are not the model's.
         if claim.get("label") in ("Y", "N") and claim.get("label_by") is None:
             labels[label_content(claim)] = claim["label"]
     return labels

@@ -63,6 +63,7 @@ class Passages:
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages for a query, best first."""
+        # Only passages of the web are ranked by another text than the query.
         return SearchResult(self.search(query, k))
 
     def signature(self) -> dict[str, object]:

@@ -81,6 +81,7 @@ def expertqa(
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
     selected = [_without_answers(question) for question in select(questions, ids, fields)]
     steps = [ProtocolStep(answer_with_citations, {"how": how})]
+    # The prompt may need passages, which are found only when the question is asked.
     return TaskPlan(questions, selected, how, method, steps, prompted=False)
 
 

@@ -112,6 +112,7 @@ class _Errors:
 
 
 def _check_name(name: str) -> None:
+    # The authors' check of submissions accepts no other file names.
     if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise InputError(f"--name is {name!r}; allowed: a name of letters, digits, - and _")
 

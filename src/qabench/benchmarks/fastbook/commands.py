@@ -61,6 +61,7 @@ def retrieve(
         write_text(output, "".join(lines))
     rows = [{"id": id, **fields} for id, fields in predicted.items()]
     predictions = BENCHMARK.read(rows)
+    # Tables name a system after the file of its predictions.
     predictions = replace(predictions, path=f"{method} ({retrieved.about['query']})")
     evaluation = evaluate_predictions("fastbook", config, predictions, k=k)
     # The signature of a file of predictions does not say how they were retrieved.

@@ -22,6 +22,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
     """
     texts: dict[str, str] = {}
     for row in json_rows(data, name):
+        # TREC's name is docno, and that of ir_datasets doc_id.
         name_of_id = "id"
         for other_name in ("doc_id", "docno"):
             if other_name in row.fields:

@@ -112,6 +112,7 @@ def find_errors(**options: Any) -> CarryOut:
         signed = asking.fields()
         # The authors use a plain completion, without a chat template.
         if asking.reply_format == "vicuna":
+            # Inspect's providers of plain completions have names such as vllm-completions.
             is_completion = "completions/" in conversation.model.name
             signed["interface"] = "completion" if is_completion else "chat"
         # If the first call fails, the log still says how the model was asked.
