@@ -268,8 +268,7 @@ def entities_of(text: str, spans: Spans) -> list[str]:
             else:
                 entities.append(date)
     joined = "\n".join(entities)
-    # As in the authors' script, a number that is a part of an entity is not one of its own: 19 is
-    # not added to 1914.
+    # As in the authors' script, a number within an entity is not added: 19 counts as a part of 1914.
     for number in NUMBER.findall(text):
         if number not in joined:
             entities.append(number)

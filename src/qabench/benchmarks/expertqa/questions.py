@@ -100,8 +100,8 @@ def _metadata() -> dict[str, Json]:
 def _parsed(row: SourceRow, config: str | None) -> Json:
     if config is not None:
         return parser_of(config)(row)
-    # A custom file has the format of one of the authors' files.
-    # Only the lfqa files have ids of their own.
+    # A custom file has the format of one of the authors' files, of which only those of lfqa have
+    # ids.
     if "example_id" in row.fields:
         return parse_lfqa(row)
     if row.fields.get("answers"):

@@ -34,7 +34,7 @@ def pages_read(searches: object) -> object:
         elif entry.get("fragments", 1):
             page = {}
             for name in ("title", "url", "pageid"):
-                # A search without a page has a title and no id.
+                # Pages of a Kiwix server or a ZIM file have no id.
                 if entry.get(name):
                     page[name] = entry[name]
             pages.append(page)
