@@ -146,7 +146,8 @@ def build(
     Raises:
         InputError: see ``BM25Index``.
     """
-    counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
+    counts_before = before.scorer.counts if before else None
+    counter = TermCounter(tokenizer, parameters.sums_idf, counts_before)
     digests = [np.empty(0, dtype=np.uint64)]
     is_kept = [np.empty(0, dtype=bool)]
     values: list[tuple[str, ...]] = []

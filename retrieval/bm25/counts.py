@@ -56,12 +56,15 @@ class TermCounts:
             both[inserted] = more
             return both
 
+        places = self.places
+        if len(places):
+            places = merged(places, new.places)
         return TermCounts(
             new.vocabulary,
             np.append(0, ends + new.starts[1:]),
             merged(self.documents, new.documents),
             merged(self.counts, new.counts),
-            merged(self.places, new.places) if len(self.places) else self.places,
+            places,
             np.append(self.lengths, new.lengths),
         )
 

@@ -80,7 +80,9 @@ class Source:
             for text in checked_strings(self.data, "document"):
                 yield text, (), ""
             return
-        names = [*self.columns, *self.filters, *([self.ids] if self.ids else [])]
+        names = [*self.columns, *self.filters]
+        if self.ids:
+            names.append(self.ids)
         position = 0
         for batch in _batches(self.data, names):
             _check_columns(f"row {position}", batch, names)

@@ -164,8 +164,9 @@ words = Words()
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     """Return the terms of each text, from the tokenizer's ``batch`` if it has one."""
     batch = getattr(tokenizer, "batch", None)
+    terms_of_texts: Iterable[Any] = batch(texts) if batch else map(tokenizer, texts)
     tokens = []
-    for terms in batch(texts) if batch else map(tokenizer, texts):
+    for terms in terms_of_texts:
         if not is_iterable(terms) or isinstance(terms, str):
             raise _not_terms(tokenizer, terms)
         tokens.append(list(terms))

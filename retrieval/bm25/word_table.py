@@ -125,10 +125,12 @@ class WordTable:
 def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
     """Return texts as UTF-8, and their ends. Python splits those beyond ASCII into terms."""
     if tokenizer.stemmer or not "".join(texts).isascii():
-        texts = [
-            text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text))
-            for text in texts
-        ]
+        split_texts = []
+        for text in texts:
+            if tokenizer.stemmer or not text.isascii():
+                text = " ".join(tokenizer(text))
+            split_texts.append(text)
+        texts = split_texts
     return _joined(texts)
 
 

@@ -71,7 +71,8 @@ class WikiPage:
         return self.title if self.pageid is None else self.pageid
 
     def __str__(self) -> str:
-        return f"{self.title!r} (page id {'unknown' if self.pageid is None else self.pageid})"
+        id = "unknown" if self.pageid is None else self.pageid
+        return f"{self.title!r} (page id {id})"
 
 
 def address_of(url: str) -> str:

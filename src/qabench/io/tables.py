@@ -281,7 +281,9 @@ def _least_widths(
     if others and _width([*(least[place] for place in names), max(others)]) > width:
         room = width - _width([*(least[place] for place in names[:-1]), 0, max(others)])
         # In a very narrow terminal, numbers are broken as well.
-        least[names[-1]] = min(least[names[-1]], half, room if room >= SHORTEST_NAME else half)
+        if room < SHORTEST_NAME:
+            room = half
+        least[names[-1]] = min(least[names[-1]], half, room)
     return least
 
 
