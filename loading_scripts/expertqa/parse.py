@@ -12,7 +12,8 @@ from typing import Any
 from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError
 
-# The values of the experts' labels, and of a model's attribution label.
+# The values of the experts' labels, and of a model's attribution label. The support of a claim
+# without evidence is Missing. Some claims with evidence have Missing as reliability, too.
 LABELS: dict[str, tuple[str, ...]] = {
     "usefulness": ("Useful", "Partially useful", "Not useful at all"),
     "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
@@ -50,8 +51,8 @@ CLAIM_KEYS = (
     "revised_claim",
     "revised_evidence",
 )
-# Only some files, or some claims of a file, have these fields. The last two are in 561 claims, and
-# always null.
+# Only some files, or some claims of a file, have these fields. The last two are null wherever they
+# occur.
 OPTIONAL_KEYS = (
     "atomic_claims",
     "atomic_evidences",
@@ -119,6 +120,8 @@ def _question(row: SourceRow) -> Json:
     return {
         "id": question_id(question),
         "question": question,
+        # The file of questions numbers the experts, and the annotated files have other ids for
+        # them.
         "annotator_id": row.get("annotator_id", str),
         "metadata": {
             "question_type": question_types,

@@ -225,8 +225,7 @@ def judged_labels(answer: Answer, on_unlabeled: str) -> list[JudgedClaim]:
 
 
 def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
-    # As in the official script, a claim without this judgment counts: 6 claims of the dataset have
-    # none of the experts' judgments.
+    # As in the official script, the few claims without this judgment count.
     if claim.fields["worthiness"] == "No":
         return JudgedClaim(system, skipped="not worth a citation")
     # Without evidence, the authors' labeler says N without asking its model.

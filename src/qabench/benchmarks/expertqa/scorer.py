@@ -335,6 +335,7 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
 
 def _fits(claims: Sequence[Row], row: Row) -> bool:
     judged = annotated_claims(row)
+    # One claim in ten begins or ends with whitespace, which other tools may strip.
     annotated_texts = [claim["claim_string"].strip() for claim in judged]
     texts = [claim["claim"].strip() for claim in claims]
     return is_judged(judged) and texts == annotated_texts
@@ -435,6 +436,7 @@ def _score_rouge(items: Sequence[ReadItem]) -> list[str]:
             answers.append(item.answer)
     for item, scores in zip(scored, question_scores(references, answers), strict=True):
         item.scores |= scores
+    # ROUGE's tokenizer reads only a-z and 0-9, so a text in another script scores 0.
     return wordless_problems(ids, answers, references)
 
 

@@ -238,6 +238,7 @@ class FanOutQAScorer(Scorer):
 
         ids = [str(item.row.get("id")) for item in items]
         answered = [None if answer is UNANSWERED else answer for answer in answers]
+        # ROUGE's tokenizer reads only a-z and 0-9, so a text in another script scores 0.
         return wordless_problems(ids, answered, references)
 
     def _with_accuracy(self, references: Sequence[Any]) -> list[int]:

@@ -151,6 +151,7 @@ def answer_component_scores(
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         where = f"references[{i}]"
         components = _components(reference, where)
+        # Seven questions have the same component twice, with different contexts. Both count.
         counted = [component for component in components if _counts(component, options, where)]
         # Nothing was retrieved, which scores 0, as in the source.
         if prediction is None or prediction is UNANSWERED:
@@ -218,6 +219,8 @@ def _rank(component: Component, passages: Sequence[str]) -> int | None:
     for rank, passage in enumerate(passages, start=1):
         if any(context in passage for context in contexts):
             return rank
+    # 30 of the 357 components are never retrieved: 25 have no context, and those of 5 are not in the
+    # chapters' text.
     return None
 
 

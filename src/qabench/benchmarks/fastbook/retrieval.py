@@ -187,7 +187,8 @@ def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
                 texts[keywords["id"]] = keywords["keywords"]
     asked = []
     for row in questions:
-        # The source strips the quotes around a query before it searches.
+        # Most questions and keywords of the dataset are in literal quotes, which the source strips
+        # before it searches.
         text = texts[row["id"]].strip("\"'")
         asked.append((row["chapter"], text))
     return asked

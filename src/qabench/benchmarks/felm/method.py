@@ -220,6 +220,7 @@ class FelmMethod:
             suffix = "none"
         if self.method == "cot-cons":
             samples = self.samples
+            # The authors' script has a prompt for cot-cons in science only.
             sampled_domains = tuple(self.domains)
         judged_by = CLAIMS if self.claims else SEGMENTS
         return {
