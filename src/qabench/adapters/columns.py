@@ -50,8 +50,8 @@ def score_dataset(
             a network are formed in each part.
 
     Raises:
-        InputError: an unknown column, score or option, a text that the dataset has as JSON and
-            these rows do not, or the folder has the results of another job.
+        InputError: an unknown column, score or option, plain text in a column that the dataset
+            stores as JSON, or the folder has the results of another job.
     """
     if prediction not in rows.column_names:
         raise unknown_name("the dataset has no column", prediction, rows.column_names)

@@ -137,8 +137,8 @@ class QabenchTask(ConfigurableTask):
     def fewshot_context(self, doc: Row, *args: Any, **options: Any) -> Any:
         """Return the whole context with the system message.
 
-        In a chat, it is a message of its own, otherwise it comes before the prompt. The YAML file
-        of a benchmark with a system message says ``description: system_message``.
+        In a chat, it is a separate message. Otherwise, it comes before the prompt. The YAML file of
+        a benchmark with a system message says ``description: system_message``.
         """
         # Without a chat template, the harness joins both without a separator.
         end = "" if options.get("apply_chat_template") else "\n\n"

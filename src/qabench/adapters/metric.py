@@ -326,7 +326,7 @@ def _in_order(predictions: list[Any], references: list[Any]) -> list[Any]:
     They are matched by id if all rows of both sides have one, and else by their position.
 
     Raises:
-        InputError: the ids are not those of the same questions, each once.
+        InputError: an id is repeated, or is on one side only.
     """
     # Some datasets name their ids ``example_id``.
     for key in ("id", "example_id"):

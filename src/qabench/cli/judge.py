@@ -139,7 +139,7 @@ def judge(
     with ExitStack() as stack:
         stack.enter_context(plain_warnings())
 
-        # Each model that is asked opens a bar of its own, and the stack closes all of them.
+        # Each model that is asked opens its own bar, and the stack closes all of them.
         def progress(model: str) -> Callable[[int, int], None]:
             return stack.enter_context(progress_bar(f"Asking {model}", "replies"))
 

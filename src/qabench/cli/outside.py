@@ -1,6 +1,6 @@
 """What ``qabench list`` and ``env`` print about benchmarks from outside of this package.
 
-Their code is imported in processes of their own, so that it cannot stop, end or delay the command.
+Their code is imported in separate processes, so that it cannot stop, end or delay the command.
 """
 
 from __future__ import annotations

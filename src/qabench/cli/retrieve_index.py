@@ -77,7 +77,7 @@ def _language_of(stop_words: frozenset[str]) -> str | None:
     from qabench.retrieval import Words
     from qabench.retrieval.bm25.stop_words import LANGUAGES, stop_words_of
 
-    # ``Words`` writes them in lower case, as those of the index are.
+    # ``Words`` lowercases the list, as it did for the list in the index.
     for language in LANGUAGES:
         if stop_words == Words(stop_words_of(language)).stop_words:
             return language

@@ -506,7 +506,7 @@ def show(
         print_table(number_table(rows, OF_SCORES), "csv")
     else:
         print_evaluations(evaluations, by, format, all_scores, form)
-    # Numbers alone are for a program, which reads standard output.
+    # With --score-only, a program reads standard output, so notes are printed on standard error.
     notes_format = "numbers" if score_only else format
     print_notes(evaluations, sources.notes, notes_format, short_signatures)
 

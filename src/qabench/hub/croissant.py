@@ -2,8 +2,8 @@
 
 Croissant (https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html) describes files,
 columns and splits in JSON-LD. The Hub writes one record set per config, with the same ids as here.
-Its files are those of the Hub. Here, they are relative paths with digests, so that a copy can be
-read without the Hub.
+The Hub's description refers to files on the Hub. This one has relative paths with digests, so that
+a copy can be read without the Hub.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from qabench.loading_scripts.fields import FieldDescription, field_descriptions
 
 FILE = "croissant.json"
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
-# The terms of Croissant's own vocabulary. All others are of schema.org.
+# The terms of Croissant's own vocabulary. All other terms come from schema.org.
 _TERMS = (
     "arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty fileSet format "
     "includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace "

@@ -220,7 +220,7 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
         tagged: dict[str, RepoFile] = {}
         if commit:
             for entry in api.list_repo_tree(**repo, revision=commit, recursive=True):
-                # The tree has folders, too.
+                # The tree of a repository also lists folders.
                 if isinstance(entry, RepoFile):
                     tagged[entry.path] = entry
 

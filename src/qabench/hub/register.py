@@ -31,7 +31,7 @@ NAMESPACE = "qabench"
 DATASET_INFO = "dataset_info.json"
 # The suffix of a folder that ``datasets`` is writing.
 INCOMPLETE = ".incomplete"
-# The suffix of the folder that stands for a default config whose data is not available.
+# The suffix of a placeholder folder for a default config whose data is not available.
 WITHOUT_DATA = "-without-data"
 # Only one process at a time registers a dataset or a metric.
 LOCK = ".qabench.lock"
@@ -114,7 +114,7 @@ def _touch_default(name: str, cache_dir: Path | None) -> None:
     no_default = folder.parents[2] / f"{table.default}{WITHOUT_DATA}"
     if no_default.is_dir():
         shutil.rmtree(no_default)
-    # The system's own clock for files may not have advanced since the last one.
+    # The clock of the file system may not have advanced since the last folder was written.
     now = time.time_ns()
     if (folder / MARKER).is_file():
         os.utime(folder, ns=(now, now))

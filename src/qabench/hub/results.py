@@ -272,7 +272,7 @@ def to_yaml(
 ) -> str:
     """Return the content of a file with old and new entries.
 
-    A new entry replaces the old one of the same task. Those of other tasks follow the old ones.
+    A new entry replaces the old one for the same task. Other new entries are appended.
     """
     try:
         rows = yaml_of(old.decode()) or []

@@ -50,7 +50,7 @@ class ReplyCache(EntryFile):
         return self.attempt(lambda connection: self._find(connection, keys))
 
     def store(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-        """Store a reply, and return the stored one: of several, the first that is not empty."""
+        """Store a reply, and return the first one that was stored and is not empty."""
         return self.attempt(lambda connection: self._store(connection, key, request, reply))
 
     def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:
@@ -93,7 +93,8 @@ class ReplyCache(EntryFile):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
             with suppress(OSError):
-                # A file of an older version or of another user may not be changed.
+                # ``touch`` does not change the mode of an existing file. A file of another user
+                # cannot be changed.
                 self.path.chmod(0o600)
         return super()._opened()
 
@@ -163,12 +164,12 @@ class Selection:
 def select(
     model: str | None = None, *, empty: bool = False, older_than: float | None = None
 ) -> Selection:
-    """Return the stored replies of judges and runs that a call of ``Selection.delete`` deletes.
+    """Select stored replies of judges and runs, which ``Selection.delete`` then deletes.
 
     Args:
         model: only those of this model, as ``stored_replies`` names it.
         empty: only those without text.
-        older_than: only those that are at least so many days old.
+        older_than: only those that are at least this many days old.
 
     Raises:
         InputError: no reply of this model is stored.

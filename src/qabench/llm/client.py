@@ -185,7 +185,9 @@ class ChatClient:
         *,
         first_alone: bool = False,
     ) -> list[ChatOutcome]:
-        """Return one outcome per request, in order. All have one model; equal ones are sent once.
+        """Return one outcome per request, in order.
+
+        All requests must have the same model. Equal requests are sent once.
 
         With ``first_alone``, the first call of the client is a probe: the others wait for it, and
         are not sent if the server does not answer it.
@@ -286,7 +288,7 @@ class ChatClient:
                 lock.release()
 
     def _outcome(self, session: Any, item: tuple[bytes, ChatRequest]) -> tuple[bytes, ChatOutcome]:
-        """Return the key of a request and its outcome, after retries, with the reply in the cache."""
+        """Send a request, with retries, store the reply, and return its key and its outcome."""
         key, request = item
         with self._counted():
             try:

@@ -51,7 +51,7 @@ class Endpoint:
         keep_secret(self.api_key)
 
     def openai_client(self, http_client: Any, max_retries: int = 0) -> Any:
-        """Return an ``openai.OpenAI`` that sends this key, and nothing of OPENAI_... variables."""
+        """Return an ``openai.OpenAI`` that sends this key, and ignores OPENAI_... variables."""
         try:
             import openai
         except ImportError:

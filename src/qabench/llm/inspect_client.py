@@ -143,7 +143,7 @@ def _limited_once() -> Iterator[None]:
 
 
 class _Session:
-    """A model of Inspect in an event loop of its own."""
+    """A model of Inspect that is called in a separate event loop."""
 
     def __init__(self, caller: Caller, loop: asyncio.AbstractEventLoop) -> None:
         self.caller, self.loop = caller, loop

@@ -9,7 +9,7 @@ from qabench.llm.endpoint import INSPECT
 
 
 def client_for(caller: Caller, cache: ReplyCache | None = None) -> ChatClient:
-    """Return a client with the limits of a caller, and a cache of replies or the user's."""
+    """Return a client with a caller's limits. By default, it uses the user's cache of replies."""
     chosen_cache = cache or ReplyCache()
     if caller.endpoint.base_url.startswith(INSPECT):
         from qabench.llm.inspect_client import InspectClient

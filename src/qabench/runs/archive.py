@@ -134,7 +134,7 @@ def with_samples_once(file: Path, copy: Path) -> Path:
 
 
 def answered_copies(name: str, contents: Sequence[bytes]) -> list[bytes]:
-    """Return the copies of a sample without an error.
+    """Return the copies of a sample that have no error.
 
     Raises:
         ValueError: the copies have different answers.

@@ -40,7 +40,7 @@ def cluster_of(fields: Mapping[str, object]) -> str | None:
 def with_clusters(evaluations: Sequence[Evaluation], key: str | None) -> list[Evaluation]:
     """Return evaluations whose questions are in clusters by a field or a grouping.
 
-    A question without the field is a cluster of its own.
+    A question without the field forms its own cluster.
 
     Raises:
         InputError: no question of an evaluation has the field.

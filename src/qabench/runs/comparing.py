@@ -341,7 +341,8 @@ def _not_in_common(by_label: Mapping[str, Evaluation], compared: Sequence[ScoreS
     with_score: dict[str, list[str]] = {}
     for label, evaluation in by_label.items():
         for spec in evaluation.score_specs:
-            # pass@k depends on the number of samples, which a note of the log states.
+            # A log with few samples has no pass@k for larger k, which a note of the log states
+            # already.
             if spec.name not in common and not isinstance(spec.reducer, Pass):
                 with_score.setdefault(spec.name, []).append(label)
     sentences = []
@@ -375,7 +376,7 @@ def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:
     if len(evaluations) < 2:
         sentence = "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         raise InputError(". ".join([sentence, *notes]))
-    # One file may contain several systems, so its path alone is not a repetition. Predictions in
+    # One file may contain several systems, so a repeated path alone is allowed. Predictions in
     # memory have no path.
     systems = []
     for evaluation in evaluations:

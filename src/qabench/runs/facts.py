@@ -189,7 +189,7 @@ def _setting_of(log: Log, path: str) -> Setting:
 
 
 def _check_metadata(log: Log, fields: Mapping[str, str], path: str) -> None:
-    """Raise InputError if the metadata of a log says something else than the signatures."""
+    """Raise InputError if the metadata of a log contradicts the signatures."""
     for name in _REQUIRED:
         if name in fields and name in log.metadata and fields[name] != log.metadata[name]:
             raise _contradiction(path, name, log.metadata[name], fields[name])
@@ -211,7 +211,7 @@ def _check_arguments(log: Log, fields: Mapping[str, str], path: str) -> None:
 def _contradiction(
     path: str, name: str, of_metadata: str, of_run: str, where: str = "metadata"
 ) -> InputError:
-    """Return the error for a log whose metadata, or a call, says something else than its run."""
+    """Return the error for a log whose metadata, or a call in it, contradicts its run."""
     return InputError(
         f"{path} contradicts itself: its {where} has the {name} {printable(str(of_metadata))!r}, its run "
         f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"

@@ -1,7 +1,7 @@
 """Logs of any task of other harnesses, as evaluations without official scores.
 
 The scores of a record are the numbers in the log, and the scores of the evaluation follow from
-these numbers. Each harness has a reader of its own: ``any_log`` (Inspect AI), ``lm_eval_samples``,
+these numbers. Each harness has its own reader: ``any_log`` (Inspect AI), ``lm_eval_samples``,
 ``lighteval_details`` and ``shared_instances`` (Every Eval Ever).
 """
 

@@ -298,7 +298,7 @@ def _prediction(benchmark: Benchmark, function: str, id: str, reply: Reply) -> J
 def _answered_before(path: Path, questions: Row, function: str | None) -> dict[str, Json]:
     """Return the predictions in the file that did not fail, and leave only these in it.
 
-    Raises InputError if they are of another function than ``function``. None allows every function.
+    Raises InputError if another function than ``function`` gave them. None allows every function.
     """
     check_writable(path)
     if not path.exists() or not path.stat().st_size:

@@ -119,7 +119,7 @@ def with_human(
             for a random part of N of them, or labels by id. None changes nothing.
 
     Raises:
-        InputError: the labels cannot be read, or none is of a judged item.
+        InputError: the labels cannot be read, or none belongs to a judged item.
     """
     if human is None:
         return list(evaluations), []

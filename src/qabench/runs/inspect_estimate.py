@@ -20,7 +20,8 @@ from qabench.runs.counting import Counts
 from qabench.runs.models import known_window, plain
 from qabench.runs.task_options import task_options
 
-# The counts of the plan in progress, or none. A global, because Inspect creates ``_Failures``.
+# The counts of the plan in progress, if any. A global, because Inspect itself creates the object of
+# ``_Failures``.
 _COUNTS: list[Counts] = []
 
 
@@ -73,7 +74,7 @@ def counted_by_inspect(
         except QabenchError:
             raise
         except Exception as error:
-            # Inspect and providers have errors of their own, such as for an invalid option.
+            # Inspect and providers have their own exception classes, such as for an invalid option.
             raise InputError(f"{title}: {plain(error)}") from error
         finally:
             _COUNTS.clear()

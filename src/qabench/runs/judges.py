@@ -228,7 +228,7 @@ def judge(
         judges: models (``qabench.llm.caller.caller_for``), which are asked, or evaluations of
             verdicts that exist, such as those of a log.
         config: a config of the benchmark.
-        limit: ask about a random part of so many questions.
+        limit: ask about a random subset of this many questions.
         method: how a judge is asked, such as FELM's "cot". None for the default.
         prompt: see ``asked``.
         published: add the published scores of judges on the same labels.

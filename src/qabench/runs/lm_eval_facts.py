@@ -258,7 +258,7 @@ def _differing_prompts(
             if row is None or not _is_sent_as(asking.messages(row), context, in_template):
                 differing += 1
     except (QabenchError, TypeError) as error:
-        # The prompts are not available, or the arguments are of another version.
+        # The prompts are not available, or another version of qabench wrote the arguments.
         return {"asked_text": f"could not be compared ({error})"}
     if not differing:
         return {}
@@ -275,7 +275,8 @@ def document_id(doc: Mapping[str, Any]) -> Any:
 def _is_sent_as(messages: Messages, context: Any, in_template: bool) -> bool:
     """Return whether the context of a call is these messages, as the JSON of a chat or as text.
 
-    A chat template is a deviation of its own: in it, only the texts and their order are checked.
+    A chat template is a separate deviation, so in a template, only the texts and their order are
+        checked.
     """
     if not isinstance(context, str):
         return False

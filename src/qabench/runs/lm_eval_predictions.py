@@ -1,6 +1,6 @@
 """Samples of qabench's tasks in lm-evaluation-harness, scored as predictions.
 
-The signatures get what the harness did, and the scores are over the questions that it asked.
+The signatures record how the harness ran, and the scores are over the questions that it asked.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from qabench.errors import InputError
 from qabench.io.redaction import printable
 from qabench.runs.log_types import Sample
 
-# The key in a run's metadata of the name that the user gave to the system.
+# The key, in a run's metadata, for the name that the user gave to the system.
 NAME = "name"
 # The maximum number of characters of a value that an error quotes.
 MAX_SHOWN = 60

@@ -150,7 +150,7 @@ def _no_answer(model: str, base_url: str | None, error: Exception) -> QabenchErr
         # Without a status, the details of a failure only repeat the address.
         cause = failure.reason
     if cause == "HTTP":
-        # The failure has no text of its own.
+        # The failure itself has no text.
         cause = plain(error)
     name = model.removeprefix(f"{ADDRESSED[0]}{SERVICE}/")
     return QabenchError(f"the model {name}{where} does not answer: {cause}{hint}")
@@ -249,7 +249,7 @@ def make_model(
             "lists the arguments of its providers"
         ) from error
     except Exception as error:
-        # Inspect raises errors of its own if there is no key, no such provider, or no weights.
+        # Inspect raises its own exceptions if there is no key, no such provider, or no weights.
         if "pip install" in plain(error):
             raise _missing_package(model, error) from error
         advice = ""

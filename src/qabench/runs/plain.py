@@ -118,7 +118,7 @@ def _check(what: str, value: Any, kind: Any) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
-    """Return the JSON of a file in a log, which is compared with its checksum."""
+    """Return the JSON of a file in a log, after a comparison of the file with its checksum."""
     if archive.getinfo(name).file_size > MAX_BYTES:
         raise Unfamiliar("a large file")
     return json_of(archive.read(name))

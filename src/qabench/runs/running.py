@@ -333,7 +333,7 @@ class _Progress(Hooks):
         watch, spec = _WATCH[0], data.spec
         questions = len(spec.dataset.sample_ids or ())
         watch.total = questions * (spec.config.epochs or 1) - watch.reused
-        # A resumed run has the id of the first one, whose log is older.
+        # A resumed run has the task id of the first run, so the newest log with this id is taken.
         paths = watch.log_dir.glob(f"[!.]*{spec.task_id}*")
         if log := max(paths, key=os.path.getmtime, default=None):
             watch.log = log
@@ -510,7 +510,8 @@ def resume(
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
     Raises:
-        InputError: see ``start``, as for the others, also if another process resumes the log.
+        InputError: as for ``start``, or another process resumes the log. The other errors are those
+            of ``start``, too.
     """
     trusted = checked_log(
         log,

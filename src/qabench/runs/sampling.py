@@ -99,7 +99,7 @@ def sample(
             f"--labels is {labels}; allowed: 2 to {len(ids)}, the number of {judged_items}"
         )
 
-    # Draw some of them. The table has them in the order of the log, not of the draw.
+    # Draw some of the items. The table has them in the order of the log, not of the draw.
     rng = np.random.default_rng(seed)
     weights = _drawn(ids, by_id[0], labels, stratify, rng)
     columns = ["id", "question", "reference", "answer", "label"]

@@ -31,7 +31,7 @@ def scored_again(
 ) -> list[Evaluation]:
     """Score the answers of a log of another task with a benchmark's scorer.
 
-    A question is known by its id, or else by its text.
+    Questions are matched by id, or else by text.
 
     Args:
         benchmark: the benchmark, which can be one of your own.

@@ -181,7 +181,7 @@ class InspectConversation:
 
 
 def _tool_of_inspect(tool: Tool) -> ToolDef:
-    """Return a tool for Inspect, which then cuts none of its results."""
+    """Return a tool for Inspect. The output limit 0 means that results are not truncated."""
     properties = {name: ToolParam(type="string") for name in tool.parameters}
     parameters = ToolParams(
         properties=properties, required=list(tool.parameters), additionalProperties=None

@@ -161,7 +161,7 @@ def _is_openai(model: Model) -> bool:
     from tiktoken import encoding_name_for_model
 
     with suppress(KeyError):
-        # The provider can also have a model of another server, whose name tiktoken does not know.
+        # The provider may also call another server, whose model names tiktoken does not know.
         return bool(encoding_name_for_model(name))
     return False
 

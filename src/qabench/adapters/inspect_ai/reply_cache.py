@@ -80,11 +80,11 @@ async def asked_once(
     """Wait while somebody else asks the same, so that the reply is then in the cache.
 
     Runs that start together (the jobs of a cluster) ask the same questions at the same time.
-    Inspect looks into its cache before the call, when none of them has a reply.
+    Inspect looks into its cache before the call, and at that time none of them has a reply.
 
     Args:
         policy: how the reply is cached. None if it is not.
-        epoch: the number of the sample's epoch, each of which has replies of its own.
+        epoch: the number of the sample's epoch. Epochs do not share replies.
         messages: what the model is asked.
     """
     if policy is None:

@@ -122,7 +122,7 @@ def _solver(step: Any) -> Solver:
 
 @functools.cache
 def _solver_of(protocol: Callable[..., CarryOut]) -> Callable[..., Solver]:
-    """Register a protocol as a solver of its name."""
+    """Register a protocol under its name as a solver."""
 
     @functools.wraps(protocol)
     def create(*arguments: Any, **named: Any) -> Solver:
