@@ -10,9 +10,9 @@ from qabench.evaluation.comparison_tables import (
     comparison_tables,
     corrected_tables,
     fitting_form,
-    overlap_sentences,
 )
 from qabench.evaluation.evaluation import Evaluation
+from qabench.evaluation.groupings import distinct_grouping_sentences
 from qabench.evaluation.number_form import PLAIN, NumberForm, p_text
 from qabench.evaluation.pairs import PAIR_COLUMNS, Pair
 from qabench.evaluation.paper import (
@@ -99,7 +99,7 @@ def comparison_paper_tables(
                 group_columns = [paper_column(member) for member in members]
                 columns = with_groups(paper_column(comparison), group_columns)
                 about = f"{comparison.spec.title} by {grouping}"
-                overlaps = overlap_sentences(comparison.evaluations.values(), grouping)
+                overlaps = distinct_grouping_sentences(comparison.evaluations.values(), grouping)
                 table = paper_table(columns, systems, form, titles, [about, *overlaps])
                 label = label_of(table.label, comparison.spec.name, grouping)
                 # The table of all questions has the notes.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from qabench.evaluation.compared import ComparedSystems, by_place, score_names, shown_comparisons
-from qabench.evaluation.groupings import grouping_sentences
+from qabench.evaluation.groupings import distinct_grouping_sentences
 from qabench.evaluation.judged import pair_table
 from qabench.evaluation.labels import with_systems
 from qabench.evaluation.notes import notes_of
 from qabench.evaluation.number_form import PLAIN, NumberForm
 from qabench.evaluation.pairs import PAIR_COLUMNS
-from qabench.evaluation.scored import ScoredRecords
 from qabench.evaluation.tables import correction_tables
 from qabench.io.tables import Table
 
@@ -73,15 +72,6 @@ def sentences_about_systems(comparison: ComparedSystems) -> list[str]:
     return [systems + text for systems, text in with_systems(sentences)]
 
 
-def overlap_sentences(evaluations: Iterable[ScoredRecords], grouping: str) -> list[str]:
-    """Return the distinct notes about a grouping in the evaluations. See ``grouping_sentences``."""
-    # A dict as an ordered set.
-    sentences: dict[str, None] = {}
-    for evaluation in evaluations:
-        sentences |= dict.fromkeys(grouping_sentences(evaluation, grouping))
-    return list(sentences)
-
-
 def fitting_form(comparison: ComparedSystems, form: NumberForm) -> NumberForm:
     """Return the form in which numbers of a comparison are printed."""
     return form.fitting(score.spec for score in comparison.systems.values())
@@ -127,7 +117,7 @@ def _score_table(
             ]
             table.rows.append([*names, *cells])
     if first.grouping:
-        table.notes.extend(overlap_sentences(first.evaluations.values(), first.grouping))
+        table.notes.extend(distinct_grouping_sentences(first.evaluations.values(), first.grouping))
     return table
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from qabench.errors import some
 from qabench.evaluation.scored import ScoredRecords
+
+
+def distinct_grouping_sentences(evaluations: Iterable[ScoredRecords], grouping: str) -> list[str]:
+    """Return the sentences about a grouping in several evaluations, each once."""
+    # A dict as an ordered set.
+    sentences: dict[str, None] = {}
+    for evaluation in evaluations:
+        sentences |= dict.fromkeys(grouping_sentences(evaluation, grouping))
+    return list(sentences)
 
 
 def grouping_sentences(evaluation: ScoredRecords, grouping: str) -> list[str]:

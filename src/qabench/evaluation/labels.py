@@ -38,13 +38,16 @@ def labels(evaluations: Sequence[ScoredRecords]) -> list[str]:
         names = _distinguished(names, values, questions)
     for values in (questions, settings):
         if len(set(values)) > 1:
-            names = list(map("{} · {}".format, names, values))
+            names = [f"{name} · {value}" for name, value in zip(names, values, strict=True)]
     names = _distinguished(names, servers)
     for option in sorted(options - NO_LABELS):
         texts = []
         for evaluation in evaluations:
             value = evaluation.arguments.get(option)
-            texts.append("" if value is None else f"{option} {value}")
+            text = ""
+            if value is not None:
+                text = f"{option} {value}"
+            texts.append(text)
         names = _distinguished(names, texts)
     # The date of a file of predictions says nothing about the system.
     if any(evaluation.setting != PREDICTIONS for evaluation in evaluations):
@@ -58,7 +61,7 @@ def labels(evaluations: Sequence[ScoredRecords]) -> list[str]:
 
 
 def _shortened(name: str) -> str:
-    """Return a name, or both ends of one that is longer than a label."""
+    """Return a name, or the start and the end of one that is longer than a label."""
     if len(name) <= MAX_LABEL_LENGTH:
         return name
     start_length = MAX_LABEL_LENGTH - LABEL_END_LENGTH - 1

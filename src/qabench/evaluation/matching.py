@@ -183,8 +183,10 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
     Raises:
         InputError: a file is given twice, or is a part of another one, or the questions differ.
     """
-    first, count = evaluations[0], len(evaluations)
-    paths, configs = [], set()
+    first = evaluations[0]
+    count = len(evaluations)
+    paths = []
+    configs = set()
     for evaluation in evaluations:
         paths.append(evaluation.path)
         configs.add((evaluation.questions, evaluation.setting))
@@ -201,18 +203,6 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         )
     if not first.benchmark:
         evaluations = matched(evaluations)
-    # First the records, with the samples of each question together.
-    samples: dict[str, list[Record]] = {}
-    n_epochs = 0
-    for evaluation in evaluations:
-        # The epochs of the next file follow those of this one.
-        last_epoch = 0
-        for record in evaluation.records:
-            moved = replace(record, epoch=record.epoch + n_epochs)
-            samples.setdefault(record.id, []).append(moved)
-            last_epoch = max(last_epoch, record.epoch)
-        n_epochs += last_epoch
-    # Then what is said of the evaluations as a whole.
     expected = 0
     problems: list[str] = []
     notes: dict[str, None] = {}
@@ -239,7 +229,7 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         model=model,
         status=status,
         expected=expected,
-        records=list(chain.from_iterable(samples.values())),
+        records=_with_further_epochs(evaluations),
         signatures=_signatures([evaluation.signatures for evaluation in evaluations]),
         unscored=unscored,
         problems=problems,
@@ -248,6 +238,21 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         score_specs=list(specs.values()),
     )
     return with_passes(joined)
+
+
+def _with_further_epochs(evaluations: Sequence[Evaluation]) -> list[Record]:
+    """Return the records of all evaluations, with the samples of each question together."""
+    samples: dict[str, list[Record]] = {}
+    n_epochs = 0
+    for evaluation in evaluations:
+        # The epochs of the next file follow those of this one.
+        last_epoch = 0
+        for record in evaluation.records:
+            moved = replace(record, epoch=record.epoch + n_epochs)
+            samples.setdefault(record.id, []).append(moved)
+            last_epoch = max(last_epoch, record.epoch)
+        n_epochs += last_epoch
+    return list(chain.from_iterable(samples.values()))
 
 
 def _signatures(by_evaluation: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from qabench.data.rows import grouped, natural_key
 from qabench.errors import InputError
 from qabench.evaluation.comparison import compare, compare_groups
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.groupings import grouping_sentences
+from qabench.evaluation.groupings import distinct_grouping_sentences
 from qabench.evaluation.labels import labels
 from qabench.evaluation.matching import matched
 from qabench.evaluation.number_form import PLAIN, NumberForm
@@ -133,9 +133,7 @@ def _group_tables(
     titles: Mapping[str, str] | None,
 ) -> list[PaperTable]:
     """Return one table per score, with a column for all questions and one for each group."""
-    overlaps: dict[str, None] = {}
-    for evaluation in systems.values():
-        overlaps |= dict.fromkeys(grouping_sentences(evaluation, grouping))
+    overlaps = distinct_grouping_sentences(systems.values(), grouping)
     by_label = {label: [evaluation] for label, evaluation in systems.items()}
     comparable = _comparable(systems)
     tables = []

@@ -155,6 +155,7 @@ class ScoredRecords:
         return columns
 
     def _scores_of(self, columns: Columns) -> dict[str, Score]:
+        """Return the scores of all records, or of those of a group."""
         if not self.answered:
             return {}
         # A system that returned no passages at all has no score of retrieval, rather than 0.
@@ -179,30 +180,37 @@ class ScoredRecords:
 
     def undefined(self) -> dict[str, str]:
         """Return why scores are undefined, by name, such as a recall of errors without errors."""
+        if not self.answered:
+            return {}
         scores = self.scores()
-        reasons = {}
         unanswered = self.unanswered_groups()
+        reasons = {}
         for spec in present(self.score_specs, list(self.columns().values)):
-            lacking = self.answered and spec.name not in scores
-            if lacking and any(columns_of(spec, record) for record in self.records):
-                reasons[spec.name] = spec.undefined
-                if spec.group in unanswered:
-                    reasons[spec.name] = (
-                        f"none of the {len(self.records)} answers has what {spec.group} is computed from"
-                    )
+            if spec.name in scores:
+                continue
+            if not any(columns_of(spec, record) for record in self.records):
+                # Without a record that has the columns, the score was not computed.
+                continue
+            reasons[spec.name] = spec.undefined
+            if spec.group in unanswered:
+                reasons[spec.name] = (
+                    f"none of the {len(self.records)} answers has what {spec.group} is computed from"
+                )
         return reasons
 
     def why_unscored(self) -> str | None:
         """Return why an evaluation has no scores, or None if it has scores."""
         if self.scores():
             return None
-        # A reason from the log says more than what follows from the records.
-        if not self.unscored and not self.answered:
+        if self.unscored:
+            # A reason from the log says more than what follows from the records.
+            return self.unscored
+        if not self.answered:
             return f"none of the {self.expected} questions was answered"
-        if not self.unscored and self.undefined():
+        if self.undefined():
             return "they are undefined"
         groups = ", ".join(dict.fromkeys(spec.group for spec in self.score_specs))
-        return self.unscored or f"no answer has a score of {groups or 'any kind'}"
+        return f"no answer has a score of {groups or 'any kind'}"
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
         """Return the scores of each group of a grouping. See ``by_group``."""
@@ -225,6 +233,7 @@ class ScoredRecords:
         return records
 
     def _positions_by_group(self, grouping: str) -> dict[str, list[int]]:
+        """Return the positions of the records by group, in the natural order of the groups."""
         groups: dict[str, list[int]] = {}
         for position, record in enumerate(self.records):
             for name in record.groups.get(grouping, ()):

@@ -7,7 +7,7 @@ from typing import Any
 
 from qabench.data.rows import natural_key
 from qabench.evaluation.deviations import deviations_of
-from qabench.evaluation.groupings import grouping_sentences
+from qabench.evaluation.groupings import distinct_grouping_sentences
 from qabench.evaluation.number_form import PLAIN, NumberForm
 from qabench.evaluation.records import Score
 from qabench.evaluation.score_spec import present
@@ -26,7 +26,8 @@ def score_table(
     Without ``all_scores``, it has main scores only. The notes about a single evaluation count its
     records.
     """
-    first, several = evaluations[0], len(evaluations) > 1
+    first = evaluations[0]
+    several = len(evaluations) > 1
     # The scores that any of the evaluations has.
     scores: dict[str, Score] = {}
     for evaluation in evaluations:
@@ -113,32 +114,39 @@ def group_table(
         # All rows of a score are printed in one form, so that they can be compared.
         own_form = form.fitting(specs)
         for group in sorted(members, key=natural_key):
-            counts = members[group]
-            own_scores = [groups.get(group, {}).get(name) for groups in scores_by_group]
+            cells: list[Any] = []
             if len(evaluations) == 1:
-                (score,) = own_scores
+                # A single evaluation has columns for the value, the interval and n.
+                score = scores_by_group[0].get(group, {}).get(name)
                 cells = [UNDEFINED, "", ""]
                 if score:
                     cells = [*_value(score, own_form), score.size]
-                rows.append([name, group, counts[0], *cells])
-                continue
-            row: list[Any] = [name, group, _range(counts)]
-            for evaluation, score in zip(evaluations, own_scores, strict=True):
-                cell = None
-                if score:
-                    cell = "{} ({})".format(*_value(score, own_form))
-                elif _has(evaluation, name, grouping, group):
-                    cell = UNDEFINED
-                row.append(cell)
-            rows.append(row)
+            else:
+                for evaluation, groups in zip(evaluations, scores_by_group, strict=True):
+                    score = groups.get(group, {}).get(name)
+                    cells.append(_group_cell(evaluation, name, grouping, group, score, own_form))
+            rows.append([name, group, _range(members[group]), *cells])
     columns = ["score", grouping, "records", "value", "95% interval", "n"]
     if len(evaluations) > 1:
         columns = ["score", grouping, "records", *labels]
-    # A dict as an ordered set.
-    notes: dict[str, None] = {}
-    for evaluation in evaluations:
-        notes |= dict.fromkeys(grouping_sentences(evaluation, grouping))
-    return Table(heading, columns, rows, list(notes))
+    return Table(heading, columns, rows, distinct_grouping_sentences(evaluations, grouping))
+
+
+def _group_cell(
+    evaluation: ScoredRecords,
+    name: str,
+    grouping: str,
+    group: str,
+    score: Score | None,
+    form: NumberForm,
+) -> str | None:
+    """Return a system's value and interval in one cell, which is None without score or group."""
+    if score:
+        value, bounds = _value(score, form)
+        return f"{value} ({bounds})"
+    if _has(evaluation, name, grouping, group):
+        return UNDEFINED
+    return None
 
 
 def _has(evaluation: ScoredRecords, name: str, grouping: str, group: str) -> bool:

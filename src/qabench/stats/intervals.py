@@ -171,10 +171,8 @@ def score_bounds(rows: Array, function: Function, observed: float, left_out: Arr
 
 
 def _is_mean_of_zeros_and_ones(row_scores: Array, observed: float) -> bool:
-    """Return whether a score is the mean of its rows' scores, each 0 or 1.
-
-    The F1 of rows that have an F1 of 0 or 1 each is their mean at 0 and 1 only.
-    """
+    """Return whether a score is the mean of its rows' scores, each 0 or 1."""
+    # If each row has an F1 of 0 or 1, the F1 of all is their mean at 0 and 1 only.
     if not len(row_scores) or not np.isin(row_scores, (0, 1)).all():
         return False
     return isclose(row_scores.mean(), observed, abs_tol=ROUNDING)

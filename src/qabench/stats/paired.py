@@ -213,10 +213,8 @@ def paired_tests(
 def _drawn_scores(
     systems: Mapping[Any, Array], function: Function, resamples: int, seed: int
 ) -> dict[Any, Array]:
-    """Return each system's scores of the resamples.
-
-    One draw for all systems keeps the pairing of their items.
-    """
+    """Return each system's scores of the resamples."""
+    # One draw for all systems keeps the pairing of their items.
     tables = list(systems.values())
     sums = drawn_sums(np.hstack(tables), resamples, seed)
     drawn = {}

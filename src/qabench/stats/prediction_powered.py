@@ -294,10 +294,8 @@ def _estimate(
     labels: Sequence[float | None],
     weights: Sequence[float] | None,
 ) -> _Estimate:
-    """Return the corrected mean of a system.
-
-    The names f, y and w are those of the formulas in docs/how-it-works/judges.md.
-    """
+    """Return the corrected mean of a system, with what each item adds to its error."""
+    # The names f (verdicts), y (labels) and w are those of docs/how-it-works/judges.md.
     all_f, all_y, labeled = _checked(verdicts, labels)
     f, y = all_f[labeled], all_y[labeled]
     items, n = len(all_f), len(y)
