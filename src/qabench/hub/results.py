@@ -272,7 +272,8 @@ def to_yaml(
 ) -> str:
     """Return the content of a file with old and new entries.
 
-    A new entry replaces the old one for the same task. Other new entries are appended.
+    A new entry replaces the old one for the same task, in its place. The other old entries are
+    kept, and the other new entries are appended.
     """
     try:
         rows = yaml_of(old.decode()) or []

@@ -164,7 +164,8 @@ def _reduced_log(
 ) -> EvalLog:
     """Return a log for Inspect to resume, with only the fields that a log may decide.
 
-    Raises InputError if the log's task id is not one of Inspect.
+    Raises:
+        InputError: the log's task id is not one of Inspect.
     """
     spec = log.eval
     if not _TASK_ID.fullmatch(spec.task_id):

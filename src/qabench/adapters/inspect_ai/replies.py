@@ -103,13 +103,13 @@ async def generate_reply(
     with failing_in_one_line():
         async with asked_once(cached.get("cache") or None, epoch, messages):
             output = await adapted(model).generate(messages, *tools, **(options | cached))
-            for again in itertools.count(1):
+            for repetition in itertools.count(1):
                 calls = _calls()
                 if not calls or not _is_cached_and_empty(calls[-1]):
                     break
                 # An empty reply in the cache is asked for again. Each repetition has a separate
                 # cache entry.
-                scopes = cached["cache"].scopes | {"again": str(again)}
+                scopes = cached["cache"].scopes | {"again": str(repetition)}
                 options["cache"] = cached["cache"].model_copy(update={"scopes": scopes})
                 output = await adapted(model).generate(messages, *tools, **options)
     if too_long(output):
@@ -128,34 +128,40 @@ async def generate_reply(
 def adapted(model: Model) -> Model:
     """Make the provider ``hf`` decode greedily at temperature 0, and report truncated replies.
 
-    Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at
-    temperature 0. It uses the seed only when it loads the weights, counts the padding of a batch as
-    tokens of each reply, and gives no stop reason. To look up a model that is not in its database,
-    Inspect loads the weights again, by the model's name. A registered model is not looked up.
+    This replaces the method ``generate`` of the provider's object, once for each model. Other
+    models are returned as they are.
     """
     if not str(model).startswith(IN_PROCESS) or model in _adapted:
         return model
     from transformers import set_seed
 
     api: Any = model.api
+    # To look up a model that is not in its database, Inspect would load the weights again, by the
+    # model's name. A registered model is not looked up.
     length = getattr(api.model.config, "max_position_embeddings", None)
     set_model_info(str(model), get_model_info(model) or ModelInfo(context_length=length))
-    generate, samples, seeds = api.generate, api.do_sample, [model.config.seed]
+    generate, samples = api.generate, api.do_sample
+    seed_in_use = model.config.seed
 
     async def generate_greedily(
         input: Any, tools: Any, tool_choice: Any, config: GenerateConfig
     ) -> ModelOutput:
-        if config.seed not in (None, seeds[-1]):
+        nonlocal seed_in_use
+        # The provider itself uses the seed only when it loads the weights.
+        if config.seed not in (None, seed_in_use):
             set_seed(config.seed)
-            seeds.append(config.seed)
+            seed_in_use = config.seed
+        # The provider samples unless ``do_sample`` is false, and transformers rejects sampling at
+        # temperature 0. ``generate`` reads ``do_sample`` before it awaits anything, so no other
+        # call can change it meanwhile.
         is_greedy = config.temperature == 0
-        # ``generate`` reads this before it awaits anything, so no other call can change it
-        # meanwhile.
         api.do_sample = samples and not is_greedy
         sent = config
         if is_greedy:
             sent = config.model_copy(update={"temperature": None})
         output: ModelOutput = await generate(input, tools, tool_choice, sent)
+        # The provider gives no stop reason, and counts the padding of a batch as tokens of each
+        # reply, so the tokens of the text are counted here.
         if output.usage and output.choices and config.max_tokens is not None:
             tokens = len(api.tokenizer(output.completion, add_special_tokens=False)["input_ids"])
             cut_off = min(output.usage.output_tokens, tokens) >= config.max_tokens
