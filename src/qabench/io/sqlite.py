@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import sqlite3
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -89,6 +91,7 @@ class EntryFile:
         self.usable = True
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        _files_in_use.add(self)
 
     def attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return the result of an action on the file, or else on an empty database in memory."""
@@ -140,3 +143,16 @@ class EntryFile:
         if self._connection is None:
             self._connection = open_database(self.path if self.usable else None, self._schema)
         return self._connection
+
+
+_files_in_use: weakref.WeakSet[EntryFile] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_files() -> None:
+    """Close all files, so that SQLite moves its write-ahead logs into them and removes the logs.
+
+    A process of the command ``qabench`` ends without calling ``__del__``.
+    """
+    for file in list(_files_in_use):
+        file.close()
