@@ -139,23 +139,29 @@ def decoded(data: bytes, charset: str | None) -> str | None:
 
 def check_depth(value: Any, max_values: float = math.inf) -> None:
     """Raise TooLarge if lists and dicts are nested deeper than ``MAX_DEPTH`` or have too many values."""
-    level = [value] if isinstance(value, _CONTAINERS) else []
-    depth = n_values = 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise _too_deep()
-        n_values += sum(map(len, level))
-        if n_values > max_values:
-            raise TooLarge(f"more than {max_values:,} values")
-        below: list[Any] = []
-        for container in level:
-            children = container.values() if isinstance(container, dict) else container
-            below += [child for child in children if isinstance(child, _CONTAINERS)]
-        level = below
+    # Depth first, because a container that was just reached is still in the processor's cache.
+    open_containers: list[Iterator[Any]] = [iter([value])]
+    n_values = 0
+    while open_containers:
+        for child in open_containers[-1]:
+            if isinstance(child, dict):
+                children = iter(child.values())
+            elif isinstance(child, list):
+                children = iter(child)
+            else:
+                continue
+            if len(open_containers) > MAX_DEPTH:
+                raise _too_deep()
+            n_values += len(child)
+            if n_values > max_values:
+                raise TooLarge(f"more than {max_values:,} values")
+            # The rest of this container follows when the child's values have been checked.
+            open_containers.append(children)
+            break
+        else:
+            open_containers.pop()
 
 
-_CONTAINERS = (dict, list)
 _BYTES_PER_READ = 1 << 20
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 

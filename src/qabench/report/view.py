@@ -137,6 +137,13 @@ def problems_of(section: Section) -> list[str]:
     return list(map("".join, with_systems(sentences)))
 
 
+def total(records: Sequence[Record], name: str) -> float | None:
+    """Return the sum of a field of records, such as "cost", or None if no record has a value."""
+    values = [getattr(record, name) for record in records]
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
+
+
 def records_of(section: Section) -> list[dict[str, list[Json]]]:
     """Return the records of each run by question id, one per epoch."""
     # Every run of a section has records (see ``sections_of``).
