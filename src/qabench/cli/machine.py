@@ -30,8 +30,10 @@ def path(
         str, Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")
     ],
 ) -> None:
-    """Print the path of files for another program: lm_eval --include_path "$(qabench path
-    lm-eval)".
+    """Print the path of files for another program.
+
+    For example, to run the tasks for lm-evaluation-harness:
+    lm_eval run --include_path "$(qabench path lm-eval)" --tasks qabench
     """
     if name != "lm-eval":
         raise unknown_name("unknown name", name, ["lm-eval"])

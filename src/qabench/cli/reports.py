@@ -321,8 +321,9 @@ def export(
         str | None, Option(metavar="ORG/NAME", help="With eee: the model's id, for a single run.")
     ] = None,
 ) -> None:
-    """Write the answers of runs as predictions or as records, or the scores in the schema of Every
-    Eval Ever.
+    """Write the answers of runs for other programs.
+
+    They are written as predictions, as records, or with scores in the schema of Every Eval Ever.
     """
     from qabench.runs import every_eval_ever
     from qabench.runs import export as runs_export
@@ -426,9 +427,10 @@ def report(
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
-    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and
-    every question. The page is one self-contained file that you can send by mail or put on any
-    server.
+    """Write an HTML report of runs.
+
+    It shows the main result, scores with intervals, comparisons, groups, and every question. The
+    page is one self-contained file that you can send by mail or put on any server.
     """
     runs, scorer = benchmark_first(runs, benchmark)
     # Scoring may take minutes, so a folder that cannot be written is reported before.

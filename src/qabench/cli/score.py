@@ -152,8 +152,7 @@ def score(
     ray_address: RayAddress = None,
     **options: Any,
 ) -> None:
-    """Score predictions with the official metrics of a benchmark, or show the scores in logs of any
-    task.
+    """Score predictions with a benchmark's official metrics, or show the scores in any task's logs.
 
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and
     listed. The other predictions are scored. With several files, the table has one row per score
@@ -307,8 +306,9 @@ def compare(
     output: Output = None,
     **options: Any,
 ) -> None:
-    """Compare systems on the same questions: scores, paired differences with intervals, corrected
-    p-values.
+    """Compare systems on the same questions, with scores, paired differences, and paired tests.
+
+    Differences have intervals, and p-values are corrected for several pairs.
 
     All questions of the config count, unanswered ones as in the official score. Without --scores,
     the systems are compared by the benchmark's main score, and logs of any other task by each score
