@@ -320,10 +320,11 @@ def _json_list_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
 
 
 def _text_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
-    """Yield the lines of a text file."""
-    lines = file.read().decode("utf-8-sig").splitlines()
-    for number, line in enumerate(lines, 1):
-        yield SourceRow({"text": line}, f"{name}, line {number}")
+    """Yield the lines of a text file, which end in \\n, \\r\\n or \\r."""
+    text = file.read().decode("utf-8-sig")
+    # str.splitlines would also split at form feeds and at U+2028, which ``datasets`` keeps.
+    for number, line in enumerate(io.StringIO(text, newline=None), 1):
+        yield SourceRow({"text": line.removesuffix("\n")}, f"{name}, line {number}")
 
 
 def _parquet_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:

@@ -158,7 +158,12 @@ def load_provider(search: str) -> SearchProvider:
         allowed = os.environ.get(ALLOWED, "").replace(" ", "").split(",")
     template = [document.get("method", "GET"), document.get("url"), document.get("params", {})]
     for variable in sorted(set(VARIABLE.findall(text))):
-        value = os.environ.get(variable, "").rstrip("/")
+        value = os.environ.get(variable, "")
+        mark = f"${{{variable}}}"
+        is_address = mark in str(document.get("url"))
+        if is_address:
+            # The URL goes on with a slash. A key may end in one.
+            value = value.rstrip("/")
         if not value:
             raise InputError(
                 f"{where} needs the environment variable {variable}: export {variable}=..."
@@ -168,8 +173,7 @@ def load_provider(search: str) -> SearchProvider:
                 f"{where} names the environment variable {variable}, which would be sent to "
                 f"{document.get('url')}. To allow that: export {ALLOWED}={variable}, with others after a comma"
             )
-        mark = f"${{{variable}}}"
-        if mark not in str(document.get("url")):
+        if not is_address:
             # Errors show the server's address.
             keep_secret(value)
         text = text.replace(mark, _in_json(value))

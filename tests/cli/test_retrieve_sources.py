@@ -223,6 +223,14 @@ def test_rows_without_text_keep_the_numbers_of_others(tmp_path: Path) -> None:
         call(path, "--queries", "moon", "--empty", "error")
 
 
+def test_lines_of_text_are_as_in_datasets(tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_bytes("red\u2028planet\r\n\fblue\x1c moon\nlast star".encode())
+    rows = datasets.load_dataset("text", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+    assert rows["text"][:] == ["red\u2028planet", "\fblue\x1c moon", "last star"]
+    assert [ids(path, "--queries", query) for query in ("planet", "moon", "star")] == [["0"], ["1"], ["2"]]
+
+
 def test_languages(tmp_path: Path) -> None:
     path = tmp_path / "rows.txt"
     path.write_text("東京都に行く\nमुझे हिन्दी किताबें पसंद हैं\nประเทศไทยสวยงาม\nDie Häuser\n", encoding="utf-8")

@@ -150,9 +150,7 @@ _files_in_use: weakref.WeakSet[EntryFile] = weakref.WeakSet()
 
 @atexit.register
 def _close_files() -> None:
-    """Close all files, so that SQLite moves its write-ahead logs into them and removes the logs.
-
-    A process of the command ``qabench`` ends without calling ``__del__``.
-    """
+    """Close all files, so that SQLite moves its write-ahead logs into them and removes the logs."""
+    # A process of the command ``qabench`` ends without calling ``__del__``.
     for file in list(_files_in_use):
         file.close()

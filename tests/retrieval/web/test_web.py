@@ -264,6 +264,12 @@ def test_google(web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.rglob("*.gz"))
 
 
+def test_a_key_may_end_in_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUSTOM_SEARCH_API_KEY", "key/")
+    monkeypatch.setenv("CUSTOM_SEARCH_CX", "engine-id")
+    assert load_provider("google").request("moon")["key"] == "key/"
+
+
 def test_any_json_api(web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_TOKEN", KEY)
     monkeypatch.setenv("QABENCH_SEARCH_VARIABLES", "EXAMPLE_TOKEN")
