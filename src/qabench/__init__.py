@@ -67,7 +67,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "load_dataset":
-        # A class from outside may say where its rows are: only this package imports such classes.
+        # The class of a benchmark from outside may declare where its rows are. Importing this
+        # package registers the reader of such declarations.
         importlib.import_module("qabench.benchmarks")
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 from urllib.parse import unquote
 
-# The number of items that a message names. It counts the others.
+# A message names at most this many items, and counts the others.
 MAX_ITEMS_NAMED = 5
 _EXTRA = re.compile(r"""(['"])qabench\[([\w,-]+)\]\1""")
 

@@ -94,7 +94,7 @@ class PromptSource:
             if not isinstance(node, kind) or not _assigns(node, name):
                 continue
             value = getattr(node, "value", None)
-            # A return without a value has none.
+            # A bare ``return`` has no value.
             if value:
                 values.append(value)
         if nth >= len(values):

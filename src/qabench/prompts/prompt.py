@@ -156,7 +156,7 @@ def origin_of(label: str | None, arguments: Mapping[str, Any]) -> str:
 
 
 def check_label(label: str | None, labels: Sequence[str]) -> None:
-    """Raise InputError if the prompt in a signature is none of those that this version renders."""
+    """Raise InputError if the prompt in a signature is not one that this version renders."""
     if label is not None and label not in labels:
         raise InputError(
             f"the prompt {label} is not known here: this version has {', '.join(labels)}"
