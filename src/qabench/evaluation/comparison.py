@@ -25,7 +25,8 @@ from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.number_form import PLAIN, NumberForm, number_form
 from qabench.evaluation.pair_tests import detectable_difference, tested_pairs
 from qabench.evaluation.pairs import Pair
-from qabench.evaluation.paper import Marks, PaperTable
+from qabench.evaluation.paper import PaperTable
+from qabench.evaluation.paper_content import Marks
 from qabench.evaluation.records import Score, scores_of
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table

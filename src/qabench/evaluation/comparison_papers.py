@@ -16,15 +16,14 @@ from qabench.evaluation.groupings import distinct_grouping_sentences
 from qabench.evaluation.number_form import PLAIN, NumberForm, p_text
 from qabench.evaluation.pairs import PAIR_COLUMNS, Pair
 from qabench.evaluation.paper import (
-    Marks,
-    PaperColumn,
     PaperTable,
-    floating,
     label_of,
     over_title,
     paper_table,
     with_groups,
 )
+from qabench.evaluation.paper_content import Marks, PaperColumn
+from qabench.evaluation.paper_latex import floating
 from qabench.evaluation.paper_pairs import PairRow, mark_sentence, pairs_latex
 from qabench.stats.differences import SIGNIFICANCE
 from qabench.stats.units import ROUNDING

@@ -13,7 +13,8 @@ from qabench.evaluation.deviations import deviations_of
 from qabench.evaluation.document import document_of
 from qabench.evaluation.notes import notes_of, problem_sentences
 from qabench.evaluation.number_form import NumberForm, number_form
-from qabench.evaluation.paper import PaperColumn, paper_table
+from qabench.evaluation.paper import paper_table
+from qabench.evaluation.paper_content import PaperColumn
 from qabench.evaluation.records import Score
 from qabench.evaluation.score_spec import without_readable
 from qabench.evaluation.scored import ScoredRecords

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qabench.evaluation.paper import BETTER, NARROW, SMALL_DIGITS, in_latex
+from qabench.evaluation.paper_content import BETTER
+from qabench.evaluation.paper_latex import NARROW, SMALL_DIGITS, in_latex
 from qabench.io.escaping import latex_text
 
 # Characters of a line in a column of an article with two columns, and lines on a page, in

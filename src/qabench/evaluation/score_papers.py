@@ -14,14 +14,13 @@ from qabench.evaluation.labels import labels
 from qabench.evaluation.matching import matched
 from qabench.evaluation.number_form import PLAIN, NumberForm
 from qabench.evaluation.paper import (
-    Marks,
-    PaperColumn,
     PaperTable,
     label_of,
     over_title,
     paper_table,
     with_groups,
 )
+from qabench.evaluation.paper_content import Marks, PaperColumn
 from qabench.evaluation.records import Score
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.tables import shown_scores

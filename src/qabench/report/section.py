@@ -16,7 +16,8 @@ from qabench.evaluation import Evaluation, ExtraSection, ScoreSpec
 from qabench.evaluation.comparison import Comparison, compare
 from qabench.evaluation.labels import labels
 from qabench.evaluation.matching import matched
-from qabench.evaluation.paper import PaperColumn, PaperTable, paper_table
+from qabench.evaluation.paper import PaperTable, paper_table
+from qabench.evaluation.paper_content import PaperColumn
 from qabench.evaluation.records import Score, column_names, distinct
 from qabench.evaluation.resumed import without_superseded
 from qabench.evaluation.score_spec import present
