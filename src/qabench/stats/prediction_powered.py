@@ -103,7 +103,7 @@ class _Estimate:
 
     @property
     def labeled_count(self) -> int:
-        """The number of labeled items."""
+        """Return the number of labeled items."""
         return int(self.labeled.sum())
 
 
@@ -153,12 +153,12 @@ def corrected_mean(
         low, high, size = value - margin, value + margin, None
     return Corrected(
         Interval(value, sqrt(variance), low, high),
-        estimate.verdicts,
-        estimate.labels,
-        estimate.labeled_count,
-        len(estimate.influences),
-        estimate.weight,
-        size,
+        verdicts=estimate.verdicts,
+        labels=estimate.labels,
+        labeled=estimate.labeled_count,
+        n=len(estimate.influences),
+        weight=estimate.weight,
+        effective=size,
     )
 
 
@@ -192,6 +192,7 @@ def corrected_difference(
         _estimate(first, first_labels, first_weights),
         _estimate(second, second_labels, second_weights),
     )
+    # Each item has an influence.
     sizes = [len(estimate.influences) for estimate in estimates]
     if second_clusters is None:
         second_clusters = clusters
@@ -216,7 +217,7 @@ def corrected_difference(
         label_counts.append(estimate.labeled_count)
         unseen += _unseen(estimate, own_codes)
     value = estimates[0].value - estimates[1].value
-    # A question's errors of both systems cancel out where they are equal.
+    # A question's errors cancel out where they are equal for both systems: that is the pairing.
     influence = influences[0] - influences[1]
     fewest = min(groups)
     variance = float((influence**2).sum())
@@ -238,12 +239,12 @@ def corrected_difference(
         low, high = value - margin, value + margin
     return Corrected(
         Interval(value, sqrt(variance), low, high),
-        estimates[0].verdicts - estimates[1].verdicts,
-        estimates[0].labels - estimates[1].labels,
-        min(label_counts),
-        max(sizes),
-        None,
-        None,
+        verdicts=estimates[0].verdicts - estimates[1].verdicts,
+        labels=estimates[0].labels - estimates[1].labels,
+        labeled=min(label_counts),
+        n=max(sizes),
+        weight=None,
+        effective=None,
     )
 
 
