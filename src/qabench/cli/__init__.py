@@ -25,7 +25,8 @@ from typer import Exit, Option
 from typer.core import TyperCommand, TyperGroup
 
 import qabench.benchmarks
-from qabench.benchmarks import benchmark, benchmark_names, shipped_names
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.benchmarks import benchmark_names, shipped_names
 from qabench.benchmarks.outside import custom_module, outside_error, raised_outside
 from qabench.cli.output import set_quiet
 from qabench.errors import InputError, QabenchError, nearest_name, unknown_name
@@ -255,8 +256,8 @@ class TopLevel(CommandGroup):
             about = f"Commands of {name}."
             if name in shipped_names():
                 # The help imports no benchmark from outside.
-                scorer = benchmark(name)
-                about = f"Commands of {scorer.title}: {', '.join(scorer.commands)}."
+                benchmark = benchmark_of(name)
+                about = f"Commands of {benchmark.title}: {', '.join(benchmark.commands)}."
             sections["Benchmarks"].append((name, about))
         for title, rows in sections.items():
             with formatter.section(title):
@@ -330,7 +331,7 @@ def _with_commands() -> list[str]:
 
 
 def _benchmark_group(name: str) -> CommandGroup:
-    scorer = benchmark(name)
+    benchmark = benchmark_of(name)
     package = custom_module(name) if name in custom_folders() else f"qabench.benchmarks.{name}"
     try:
         module = importlib.import_module(f"{package}.commands")
@@ -340,8 +341,8 @@ def _benchmark_group(name: str) -> CommandGroup:
             raise
         what = f"the commands of the benchmark {name} cannot be imported"
         raise outside_error(what, error, custom_folders()[name]) from error
-    about = f"Commands of {scorer.title} only. General commands take its name: qabench score {name} FILE"
-    functions = {command: getattr(module, command) for command in scorer.commands}
+    about = f"Commands of {benchmark.title} only. General commands take its name: qabench score {name} FILE"
+    functions = {command: getattr(module, command) for command in benchmark.commands}
     return _group(name, about, functions)
 
 

@@ -212,15 +212,17 @@ def _print_plan(
     from qabench.llm.token_estimates import ESTIMATE
     from qabench.runs.judges import chosen, cost_table
 
-    scorer = benchmark_of(benchmark)
-    questions = chosen(scorer.load(config, None, **without_none({"split": split})).rows, limit)
+    chosen_benchmark = benchmark_of(benchmark)
+    questions = chosen(
+        chosen_benchmark.load(config, None, **without_none({"split": split})).rows, limit
+    )
     callers = [caller for caller in judges if isinstance(caller, Caller)]
     plans: dict[str, Plan] = {}
     planned: set[bytes] = set()
     # The same model may be named twice.
     judge_labels = distinct([caller.model for caller in callers])
     for label, caller in zip(judge_labels, callers, strict=True):
-        calls = scorer.judging().calls(questions, caller, method, prompt)
+        calls = chosen_benchmark.judging().calls(questions, caller, method, prompt)
         requests = [call.request for call in calls]
         keys = {request.key(caller.endpoint.base_url) for request in requests}
         plan = client_for(caller).plan(requests)
@@ -274,11 +276,11 @@ def sample(
     from qabench.runs.sources import read_evaluations
 
     check_writable(output)
-    scorer, paths = benchmark_and_files(files)
-    values = scorer.checked_options(options)
+    benchmark, paths = benchmark_and_files(files)
+    values = benchmark.checked_options(options)
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(
-            paths, scorer, config, scores=scores, progress=progress, **values
+            paths, benchmark, config, scores=scores, progress=progress, **values
         )
     sources.check_any("sample")
     result = drawn(sources.evaluations, labels, seed=seed, score=score, stratify=stratify)

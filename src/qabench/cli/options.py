@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from qabench.benchmarks import Benchmark, benchmark, benchmark_names, shipped_names
+from qabench.benchmarks import Benchmark, benchmark_names, shipped_names
 from qabench.benchmarks import Option as BenchmarkOption
+from qabench.benchmarks import benchmark as benchmark_of
 from qabench.errors import InputError
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
@@ -31,7 +32,9 @@ def with_names(text: str) -> str:
     }
     for placeholder, names in names_of.items():
         if placeholder in text:
-            lists = [f"{name}: {', '.join(names(benchmark(name)))}" for name in shipped_names()]
+            lists = []
+            for name in shipped_names():
+                lists.append(f"{name}: {', '.join(names(benchmark_of(name)))}")
             text = text.replace(placeholder, "; ".join(lists))
     return text
 
@@ -195,7 +198,7 @@ def benchmark_options(names: Sequence[str]) -> list[inspect.Parameter]:
     options: dict[str, BenchmarkOption] = {}
     benchmarks: dict[str, list[str]] = {}
     for name in names:
-        for option in benchmark(name).options:
+        for option in benchmark_of(name).options:
             # Several benchmarks may have the same option. Its help names all of them.
             options.setdefault(option.name, option)
             benchmarks.setdefault(option.name, []).append(name)
@@ -227,11 +230,11 @@ def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]
     # A missing file should get an error about the file, not about an unknown benchmark: benchmark
     # names have no suffix, and NAME=FILE is a file with the name of its system.
     if not is_name and (path.exists() or path.suffix or "=" in first):
-        return benchmark(""), list(arguments)
-    scorer = benchmark(first)
+        return benchmark_of(""), list(arguments)
+    benchmark = benchmark_of(first)
     if not files:
-        raise InputError(f"Missing argument FILE, such as: qabench score {scorer.name} FILE")
-    return scorer, files
+        raise InputError(f"Missing argument FILE, such as: qabench score {benchmark.name} FILE")
+    return benchmark, files
 
 
 def benchmarks_and_files(arguments: Sequence[str]) -> list[tuple[Benchmark, list[str]]]:
@@ -281,8 +284,8 @@ def benchmark_first(paths: Sequence[Path], name: str | None) -> tuple[list[Path]
     first, *files = paths
     # With files, a benchmark's name is the benchmark, even if a folder has the same name.
     if name is None and files and str(first) in benchmark_names():
-        return files, benchmark(str(first))
-    return [first, *files], benchmark(name or "")
+        return files, benchmark_of(str(first))
+    return [first, *files], benchmark_of(name or "")
 
 
 def parse_ks(text: str | None) -> list[int]:

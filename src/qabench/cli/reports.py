@@ -85,11 +85,11 @@ def leaderboard(
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 
-    scorer = benchmark_of(benchmark)
-    values = scorer.checked_options(options)
-    if setting and scorer.settings:
+    chosen_benchmark = benchmark_of(benchmark)
+    values = chosen_benchmark.checked_options(options)
+    if setting and chosen_benchmark.settings:
         # Raises an error for a setting that the benchmark does not have.
-        scorer.setting(setting)
+        chosen_benchmark.setting(setting)
 
     # Collect the entries: your own evaluations and published scores.
     evaluations: list[Evaluation] = []
@@ -97,19 +97,22 @@ def leaderboard(
     if files:
         with scoring_progress() as progress:
             sources = read_evaluations(
-                files, scorer, config, questions=questions, progress=progress, **values
+                files, chosen_benchmark, config, questions=questions, progress=progress, **values
             )
         evaluations = sources.evaluations
         notes += sources.notes
     entries: list[RankedSystem] = []
     try:
-        entries += published_entries(scorer.name)
+        entries += published_entries(chosen_benchmark.name)
     except SourceError as error:
         # Your own systems can be ranked without the file of published scores.
         notes.append(f"The published scores are not available: {error}")
     if scores is not None:
-        names = [spec.name for spec in select_scores(scorer.scores, scores, scorer.title)]
-    elif headline := scorer.headline_score(evaluations):
+        names = [
+            spec.name
+            for spec in select_scores(chosen_benchmark.scores, scores, chosen_benchmark.title)
+        ]
+    elif headline := chosen_benchmark.headline_score(evaluations):
         names = [headline.name]
     else:
         # If no evaluation has a main score, the first published score is shown.
@@ -125,15 +128,15 @@ def leaderboard(
         has_config = config in (None, entry.config)
         if entry.metric in names and has_setting and has_config:
             shown.append(entry)
-    rows = ranked(shown, scorer)
+    rows = ranked(shown, chosen_benchmark)
     settings = {entry.setting for entry in shown}
     if setting and "" in settings:
         notes.append(
-            f"The published scores of {scorer.title} name no setting, so they are shown with every setting."
+            f"The published scores of {chosen_benchmark.title} name no setting, so they are shown with every setting."
         )
     if other_questions := _note_about_other_questions(entries, evaluations, names):
         notes.append(other_questions)
-    hub, hub_note = _on_hub(scorer)
+    hub, hub_note = _on_hub(chosen_benchmark)
     # Entries of the Hub state their score, config and setting in free text, which not all have.
     if not (setting or config or scores):
         rows += hub
@@ -144,7 +147,7 @@ def leaderboard(
     notes_of_rows = _without_scores(evaluations, names)
     if not rows:
         raise InputError(
-            f"there are no scores of {scorer.title} to rank{_where_published(entries, setting)}. "
+            f"there are no scores of {chosen_benchmark.title} to rank{_where_published(entries, setting)}. "
             f"{' '.join([*(f'{note}.' for note in notes_of_rows), *notes])}".strip()
         )
 
@@ -153,9 +156,9 @@ def leaderboard(
     if output:
         write_json(output, document)
     if format == "csv":
-        print_table(_number_table(scorer, rows), "csv")
+        print_table(_number_table(chosen_benchmark, rows), "csv")
     else:
-        print_table(_table(scorer, rows), format, document)
+        print_table(_table(chosen_benchmark, rows), format, document)
     for entry in rows:
         if entry.deviations:
             reasons = "; ".join(entry.deviations)
@@ -195,7 +198,7 @@ def _where_published(entries: Sequence[RankedSystem], setting: str | None) -> st
     return f" in the setting {setting}; the published settings are {', '.join(settings) or 'none'}"
 
 
-def _on_hub(scorer: Benchmark) -> tuple[list[RankedSystem], str]:
+def _on_hub(benchmark: Benchmark) -> tuple[list[RankedSystem], str]:
     """Return the entries of a benchmark's leaderboard on the Hub, or a note why there are none."""
     if variable := offline_variable():
         return [], f"The Hub's entries are left out: {variable} is set."
@@ -210,10 +213,10 @@ def _on_hub(scorer: Benchmark) -> tuple[list[RankedSystem], str]:
     try:
         with bounded_answers(), hub_errors(api):
             for entry in api.get_dataset_leaderboard(
-                f"qabench/{scorer.name}", base_model_only=False, timeout=HUB_SECONDS
+                f"qabench/{benchmark.name}", base_model_only=False, timeout=HUB_SECONDS
             ):
                 # The Hub's entries have no fields for these three: the notes state them.
-                metric, config, setting = described(entry.notes or "", scorer)
+                metric, config, setting = described(entry.notes or "", benchmark)
                 ranked_system = RankedSystem(
                     system=entry.model_id,
                     score=float(entry.value),
@@ -256,7 +259,7 @@ def _without_scores(evaluations: Sequence[Evaluation], names: Sequence[str]) -> 
     return notes
 
 
-def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
+def _table(benchmark: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     rows = []
     for entry in entries:
         fields = asdict(entry)
@@ -266,16 +269,16 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
         rows.append([fields[name] for name in (*SYSTEM, "value", "95% interval", *SCORE)])
     heading = "ranks among systems with the same score, config, setting and judge"
     columns = [*SYSTEM, "value", "95% interval", *map(_column, SCORE)]
-    return Table(f"{scorer.title}: {heading}", columns, rows)
+    return Table(f"{benchmark.title}: {heading}", columns, rows)
 
 
-def _number_table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
+def _number_table(benchmark: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     """Return the fields of the ranked systems, with exact numbers."""
     names = [*SYSTEM, "score", "low", "high", *SCORE]
     rows = []
     for entry in entries:
         rows.append([getattr(entry, name) for name in names])
-    return Table(scorer.title, list(map(_column, names)), rows)
+    return Table(benchmark.title, list(map(_column, names)), rows)
 
 
 def _column(field: str) -> str:
@@ -333,9 +336,9 @@ def export(
         raise unknown_name("unknown format", format, EXPORTS)
     if format == EVERY_EVAL_EVER:
         # The stated benchmark, or the first argument if it is one.
-        paths, scorer = benchmark_first(list(map(Path, logs)), benchmark)
+        paths, chosen_benchmark = benchmark_first(list(map(Path, logs)), benchmark)
         with plain_warnings():
-            sources = read_evaluations(paths, scorer, config)
+            sources = read_evaluations(paths, chosen_benchmark, config)
     else:
         options = {
             "--benchmark": benchmark,
@@ -432,18 +435,18 @@ def report(
     It shows the main result, scores with intervals, comparisons, groups, and every question. The
     page is one self-contained file that you can send by mail or put on any server.
     """
-    runs, scorer = benchmark_first(runs, benchmark)
+    runs, chosen_benchmark = benchmark_first(runs, benchmark)
     # Scoring may take minutes, so a folder that cannot be written is reported before.
     check_writable(output / "index.html")
     from qabench.evaluation.matching import with_lower_better
     from qabench.report import build_report
 
-    values = scorer.checked_options(options)
+    values = chosen_benchmark.checked_options(options)
     values |= {"samples": samples, "ks": parse_ks(pass_k)}
     with scoring_progress() as progress:
         sources = read_evaluations(
             runs,
-            scorer,
+            chosen_benchmark,
             config,
             scores=scores,
             questions=questions,

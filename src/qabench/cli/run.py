@@ -202,8 +202,8 @@ def run(
             _print_plan(benchmark_of(benchmark), values)
         else:
             # This process has scored the answers of the new run already.
-            scorer = benchmark_of(benchmark)
-            _report(scorer, _started(scorer, values), values, scored_here=True)
+            chosen_benchmark = benchmark_of(benchmark)
+            _report(chosen_benchmark, _started(chosen_benchmark, values), values, scored_here=True)
     except ModuleNotFoundError as error:
         if error.name != "inspect_ai":
             raise

@@ -160,15 +160,17 @@ def score(
     """
     # Find what is wrong with the options before an answer is scored, which can take minutes.
     sections = benchmarks_and_files(files)
-    scorer, paths = sections[0]
+    first_benchmark, paths = sections[0]
     if len(sections) > 1:
         for_one = {"--config": config, "--questions": questions, "--by": by, "--human": human}
         _refuse(for_one | {"--benchmark": benchmark, "--score": score, "--cluster": cluster})
-    target = scorer if benchmark is None else benchmark_of(benchmark)
+    target = first_benchmark if benchmark is None else benchmark_of(benchmark)
     requests = _requests([(target, paths), *sections[1:]], scores, options)
     for name in by or ():
-        if scorer.groupings and name not in scorer.groupings:
-            raise unknown_name(f"{scorer.title} has no grouping", name, scorer.groupings)
+        if first_benchmark.groupings and name not in first_benchmark.groupings:
+            raise unknown_name(
+                f"{first_benchmark.title} has no grouping", name, first_benchmark.groupings
+            )
     for path in filter(None, (output, per_item)):
         check_writable(path)
     form = number_form(percent, decimals)
@@ -183,10 +185,10 @@ def score(
         requests[0].inputs = tables
     else:
         inputs = _scored_again(
-            scorer, target, config, paths, scores, questions, requests[0].options
+            first_benchmark, target, config, paths, scores, questions, requests[0].options
         )
         # The answers are scored now: below, the evaluations are read like those of other logs.
-        config, requests = None, [_Request(scorer, inputs, scores, {})]
+        config, requests = None, [_Request(first_benchmark, inputs, scores, {})]
 
     # Score the answers of each benchmark.
     shared: Json = {"samples": samples, "ks": parse_ks(pass_k), "questions": questions}
@@ -201,7 +203,7 @@ def score(
         for request in requests:
             read = read_evaluations(
                 request.inputs,
-                request.scorer,
+                request.benchmark,
                 config,
                 scores=request.scores,
                 progress=progress,
@@ -320,11 +322,11 @@ def compare(
     if output:
         check_writable(output)
     form = number_form(percent, decimals)
-    scorer, paths = benchmark_and_files(files)
+    benchmark, paths = benchmark_and_files(files)
     inputs = score_tables(paths, score, id_column, system, cluster)
     with columns_named(id_column, answer_column), scoring_progress() as progress:
         comparison = comparing.compare(
-            scorer.name,
+            benchmark.name,
             config,
             inputs,
             scores,
@@ -369,7 +371,7 @@ def compare(
 class _Request:
     """What is scored with one benchmark: files or evaluations, by which scores, with its options."""
 
-    scorer: Benchmark
+    benchmark: Benchmark
     inputs: list[Any]
     scores: Sequence[str] | None
     options: Json
@@ -395,36 +397,36 @@ def _requests(
         InputError: a score that none of the benchmarks has. The command offers only options that one has.
     """
     requests = []
-    for scorer, paths in sections:
+    for benchmark, paths in sections:
         own_scores, own_options = scores or None, options
         if len(sections) > 1:
             if scores is not None:
                 # A benchmark that has none of the named scores computes its default scores.
-                own_scores = _known_scores(scorer, scores) or None
+                own_scores = _known_scores(benchmark, scores) or None
             own_options = {}
-            names = [option.name for option in scorer.options]
+            names = [option.name for option in benchmark.options]
             for name, value in options.items():
                 if name in names:
                     own_options[name] = value
-        values = scorer.checked_options(own_options)
-        if scorer.name:
+        values = benchmark.checked_options(own_options)
+        if benchmark.name:
             # This raises an error if a single benchmark does not have a score.
-            scorer.selected_groups(own_scores)
-        requests.append(_Request(scorer, list(paths), own_scores, values))
+            benchmark.selected_groups(own_scores)
+        requests.append(_Request(benchmark, list(paths), own_scores, values))
     if scores is not None and len(sections) > 1:
         for name in split_names(scores):
-            if not any(_known_scores(scorer, [name]) for scorer, _ in sections):
+            if not any(_known_scores(benchmark, [name]) for benchmark, _ in sections):
                 # No benchmark has this score, so this raises the error that lists the groups.
                 sections[0][0].selected_groups([name])
     return requests
 
 
-def _known_scores(scorer: Benchmark, names: Sequence[str]) -> list[str]:
+def _known_scores(benchmark: Benchmark, names: Sequence[str]) -> list[str]:
     """Return the names that are scores or groups of the benchmark."""
     known_names = []
     for name in split_names(names):
         try:
-            scorer.selected_groups([name])
+            benchmark.selected_groups([name])
         except InputError:
             continue
         known_names.append(name)
