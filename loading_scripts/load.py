@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         keep_in_memory: bool
 
 
-# It finds the name in "validation[:10]", and both in "train+test".
+# Matches the names of splits: "validation" in "validation[:10]", and both in "train+test".
 _SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 
 

@@ -44,7 +44,7 @@ Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 # The positions and scores of a query's best documents, best first.
 Results = tuple[list[int], list[float]]
-# The same for many queries, in arrays with one row per query.
+# The positions and scores for many queries, as arrays with one row per query.
 BatchResults = tuple[Array, Array]
 # A function of the first and the last of some queries: their terms, and the ends of their terms.
 # See ``Search.top_all``.

@@ -137,7 +137,7 @@ Cluster = Annotated[
         "--cluster",
         metavar="NAME",
         help="Questions with the same value belong together, such as those about one passage: a column of a table of "
-        "scores, a field of a log's questions, or a grouping. Intervals and tests are over clusters.",
+        "scores, a field of a log's questions, or a grouping. Intervals and tests count such a cluster as one unit.",
     ),
 ]
 Human = Annotated[

@@ -82,7 +82,7 @@ def _numbers_by_group(evaluation: ScoredRecords, names: Sequence[str], grouping:
 
 
 def _numbers(names: Sequence[str], scores: Mapping[str, Score], records: int) -> Json:
-    """Return the numbers of the named scores. An undefined one leaves out all of the records."""
+    """Return the numbers of the named scores. All records are left out of an undefined score."""
     document: Json = {"scores": {}, "intervals": {}, "n": {}, "left_out": {}}
     for name in names:
         value, interval, n, left_out = None, None, 0, records

@@ -73,7 +73,7 @@ def paper_table(
     titles: Mapping[str, str] | None = None,
     more_sentences: Sequence[str] = (),
 ) -> PaperTable:
-    """Return columns as a table, with what its readers must know of the evaluations.
+    """Return columns as a table, with notes for its readers.
 
     Args:
         columns: at least one, of all evaluations.

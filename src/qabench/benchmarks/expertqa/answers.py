@@ -200,7 +200,7 @@ def answering(
     heading, and long texts of the corpus are split. ``with_fields`` tells whether the questions
     have fields, which two of the authors' prompts name.
     """
-    # An unknown name is an error.
+    # This raises an error for an unknown name.
     benchmark("expertqa").setting(method)
     options = options or Options()
     if options.k < 1:

@@ -174,7 +174,7 @@ class FelmMethod:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise unknown_name("unknown method", self.method, METHODS)
-        # No samples would have no majority.
+        # Without a sample, there is no majority.
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)

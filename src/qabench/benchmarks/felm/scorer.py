@@ -210,7 +210,7 @@ def _reply(fields: Mapping[str, Any]) -> Any:
             # The authors' script writes the list with str(), whose quotes are not JSON's.
             replies = literal_eval(reply)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            # It is a single reply that happens to begin with a bracket.
+            # The text is not a list, but a single reply that happens to begin with a bracket.
             return reply
         if is_list_of(replies, str) and replies:
             return replies
