@@ -1,4 +1,4 @@
-"""The scores as ``evaluate`` metrics, one folder each: the module, its card, and its Space."""
+"""The benchmarks' scores as ``evaluate`` metrics: a folder per metric, with module, card and Space."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def metric_folders() -> dict[str, Path]:
     for folder in custom_folders().values():
         parents.append(folder / "metrics")
     folders: dict[str, Path] = {}
-    # This package's own are last: a metric from outside cannot replace one.
+    # This package's folder is read last, so that no outside metric replaces a metric of the package.
     for parent in reversed(parents):
         if not os.path.isdir(parent):
             continue

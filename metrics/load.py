@@ -29,5 +29,5 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
     metric = name.removeprefix("qabench/")
     if metric not in metric_names():
         raise unknown_name("unknown metric", name, metric_names())
-    # Given a path, ``evaluate`` does not ask the Hub.
+    # ``evaluate`` does not ask the Hub if it gets a path instead of a name.
     return evaluate.load(str(metric_folder(metric)), **kwargs)

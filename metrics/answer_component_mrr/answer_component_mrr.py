@@ -15,16 +15,16 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
     """How early a system retrieves everything that an answer needs (Answer Component MRR@k).
 
     The score of a question is 1 / the rank at which all components of its answer have been
-    retrieved, or 0 if one of them is not in the first k passages. A component is retrieved by a
-    passage that contains one of its contexts. The result is the mean over questions, a
-    fraction, equal to the official score of fastbook-benchmark to the last digit.
+    retrieved, or 0 if the first k passages do not retrieve all of them. A passage retrieves a
+    component if it contains one of the component's contexts. The result is the mean over
+    questions, a fraction, equal to the official score of fastbook-benchmark to the last digit.
 
     Args:
         predictions: for each question the list of its passages (strings), best first, or None if
             nothing was retrieved.
         references: the dataset's `answer_context` column: for each question the list of its
             components, dicts with `context` (list of strings), `explicit_context` and
-            `extraneous_answer` (booleans), or the same as JSON.
+            `extraneous_answer` (booleans), or that list as JSON text.
         k: the cutoff, or a list of cutoffs; 10 by default.
         skip_empty_contexts: unofficial: leave out components without context, which no system can
             retrieve.
@@ -33,10 +33,10 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
         per_question: also return each question's score.
     Returns:
         mrr@10 (and so on for each k): float in [0, 1].
-        skipped: the number of questions without any component left by the options. They are not in
-            the means.
+        skipped: the number of questions of which the options leave out every component. These
+            questions are not in the means.
         per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input.
-            None: skipped.
+            The value is None for a skipped question.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an item of another
             shape, k not a positive integer.
@@ -55,7 +55,7 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
     BENCHMARK = "fastbook"
     GROUP = "retrieval"
     OPTIONS: ClassVar = metrics.OPTIONS
-    # Not recall, which is undefined, and so an error, for a question without components.
+    # Recall is not computed: for a question without components it is undefined, which is an error.
     SCORER_OPTIONS: ClassVar = {"measures": ("mrr",)}
     REFERENCE = "answer_context"
     PREDICTION = "passages"

@@ -15,16 +15,16 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
     """How much of what an answer needs a system retrieves (Answer Component Recall@k).
 
     The score of a question is the share of its answer's components that are retrieved in the
-    top k. A component is retrieved by a passage that contains one of its contexts. The result
-    is the mean over questions, a fraction, equal to the official score of fastbook-benchmark to
-    the last digit.
+    top k. A passage retrieves a component if it contains one of the component's contexts. The
+    result is the mean over questions, a fraction, equal to the official score of
+    fastbook-benchmark to the last digit.
 
     Args:
         predictions: for each question the list of its passages (strings), best first, or None if
             nothing was retrieved.
         references: the dataset's `answer_context` column: for each question the list of its
             components, dicts with `context` (list of strings), `explicit_context` and
-            `extraneous_answer` (booleans), or the same as JSON.
+            `extraneous_answer` (booleans), or that list as JSON text.
         k: the cutoff, or a list of cutoffs; 10 by default.
         skip_empty_contexts: unofficial: leave out components without context, which no system can
             retrieve.
@@ -33,10 +33,10 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
         per_question: also return each question's score.
     Returns:
         recall@10 (and so on for each k): float in [0, 1].
-        skipped: the number of questions without any component left by the options. They are not in
-            the means.
+        skipped: the number of questions of which the options leave out every component. These
+            questions are not in the means.
         per_question: with per_question=True, a list of {"recall@10": ...} in the order of the
-            input. None: skipped.
+            input. The value is None for a skipped question.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an item of another
             shape, k not a positive integer, or a question without components, whose recall is
@@ -58,7 +58,7 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
     BENCHMARK = "fastbook"
     GROUP = "retrieval"
     OPTIONS: ClassVar = metrics.OPTIONS
-    # The two measures are two metrics of ``evaluate``.
+    # The other measure, MRR, is the metric answer_component_mrr.
     SCORER_OPTIONS: ClassVar = {"measures": ("recall",)}
     REFERENCE = "answer_context"
     PREDICTION = "passages"

@@ -13,11 +13,11 @@ from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/
 
 
 class WithoutReferences(Declarations):
-    """AutoAIS of answers whose claims no expert has judged: all of them count."""
+    """AutoAIS of answers whose claims no expert has judged, so that all claims count."""
 
     BENCHMARK = "expertqa"
     GROUP = "autoais"
-    # No keys: ``TOTALS`` returns the scores, because they come with intervals.
+    # ``KEYS`` is empty because ``TOTALS`` returns the scores, together with their intervals.
     KEYS: ClassVar = {}
     OPTIONS: ClassVar = {}
     SCORER = metrics.own_claims_scorer
@@ -30,11 +30,11 @@ class WithoutReferences(Declarations):
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
     """The share of claims that an entailment model finds supported by their evidence (AutoAIS).
 
-    It counts the claims that experts found fully supported. It is averaged over answers (macro)
-    and over claims (micro), with and without answers that abstain, overall and by system, as
-    ExpertQA reports it. Without references, the model that QABENCH_NLI_MODEL names (by default
-    the authors') labels the claims of any answers by their evidence, and all of them count.
-    This is never official.
+    Only claims that need a citation and that experts found fully supported count. The share is
+    averaged over answers (macro) and over claims (micro), with and without answers that
+    abstain, overall and by system, as ExpertQA reports it. Without references, the model that
+    QABENCH_NLI_MODEL names (by default the authors' model) labels the claims of any answers by
+    their evidence, and all these claims count. Scores without references are never official.
 
     Args:
         predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
@@ -51,12 +51,13 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
             None if no claim counts.
         answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled:
             counts.
-        by_system: the same for each system, which is what the official script prints.
+        by_system: these scores and counts for each system, as the official script prints them.
         per_question: with per_question=True, for each row a list of {"system", "autoais",
             "counted_claims", "abstains"}, one per answer. Without references, the labeled claims of
             each answer.
         macro_interval, micro_interval, answers_without_claims: only without references: the 95%
-            intervals over answers, and the number of answers that are left out.
+            intervals over answers, and the number of answers that are left out because they have no
+            claims.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or
             label in another format, no label at all, an unknown option. Without references:

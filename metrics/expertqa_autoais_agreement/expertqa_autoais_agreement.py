@@ -25,16 +25,17 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
             worthiness.
         on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or
             "exclude". A claim without evidence is always N.
-        per_question: also return the two verdicts on each claim.
+        per_question: also return the model's and the experts' verdict on each claim.
     Returns:
         accuracy: float in [0, 1], or None if no claim counts.
-        complete, not_complete: {"precision", "recall", "f1", "support"} of each class, or None if
-            undefined (the official script prints 0).
+        complete, not_complete: {"precision", "recall", "f1", "support"} of each class. An undefined
+            value is None (the official script prints 0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason.
-        tp, tn, fp, fn: counts of claims. Positive means Y, and support Complete.
+        tp, tn, fp, fn: counts of claims. The positive class is Y for the model, and support Complete
+            for the experts.
         unlabeled: the number of claims with evidence and without a label.
-        by_system: the same for each system.
+        by_system: these scores and counts for each system.
         per_question: with per_question=True, for each row a list of {"predicted", "gold",
             "skipped"}, one per claim.
     Raises:

@@ -20,20 +20,20 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     Args:
         predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None)
             in its claims, as in the config `factscores`, or a list of scores, one per claim, over
-            all answers of the row, or None if it has none.
+            all answers of the row, or None if the row has no scores.
         references: rows of the dataset with `answers`, whose claims have claim_string and
             correctness.
-        per_question: also return the two verdicts on each claim.
+        per_question: also return the verdict of the fact score and of the experts on each claim.
     Returns:
         accuracy: float in [0, 1], or None if no claim counts.
-        micro_f1: the same number, as the official script prints it.
-        correct, not_correct: {"precision", "recall", "f1", "support"} of each class, or None if
-            undefined (the official script prints 0).
+        micro_f1: always equal to the accuracy. The official script prints it, too.
+        correct, not_correct: {"precision", "recall", "f1", "support"} of each class. An undefined
+            value is None (the official script prints 0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason: claims of abstaining answers,
             claims without correctness, claims without a fact score, and void claims (such as
             greetings).
-        by_system: the same for each system.
+        by_system: these scores and counts for each system.
         per_question: with per_question=True, for each row a list of {"predicted", "gold",
             "skipped"}, one per claim.
     Raises:

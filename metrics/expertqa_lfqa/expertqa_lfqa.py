@@ -14,8 +14,8 @@ from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
     """ROUGE F-measures of long-form answers against ExpertQA's revised answers.
 
-    ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum are the scores of evaluate's metric "rouge" with
-    its defaults, which ExpertQA uses, but with a fixed seed.
+    ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum are computed as ExpertQA does, by evaluate's metric
+    "rouge" with its default options, except that the bootstrap has a fixed seed.
 
     Args:
         predictions: the answers, one string per question, or None for an unanswered question, which
@@ -24,10 +24,10 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         seed: the seed of the bootstrap.
         per_question: also return the F-measures of each question.
     Returns:
-        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1], the median over 1,000 bootstrap samples
-            of the mean.
-        mean: the means by type, which do not depend on the seed.
-        interval: the 95% interval [low, high] by type.
+        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1], the median of the means of 1,000
+            bootstrap samples.
+        mean: the means by ROUGE type, which do not depend on the seed.
+        interval: the 95% interval [low, high] by ROUGE type.
         unanswered: the number of predictions that are None.
         per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"}
             in the input's order.
@@ -44,11 +44,11 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
 
     BENCHMARK = "expertqa"
     GROUP = "rouge"
-    # The totals have the scores, with the seed.
+    # ``KEYS`` is empty because ``TOTALS`` computes the scores, which depend on the seed.
     KEYS: ClassVar = {}
     OPTIONS: ClassVar = {"seed": "seed"}
     ANSWERS = True
-    # Answers are texts: one such as "42" is not JSON.
+    # A reference answer is plain text: even one such as "42" is not read as JSON.
     STRINGS = True
     SCORER = metrics.lfqa_scorer
     ROW = metrics.lfqa_row

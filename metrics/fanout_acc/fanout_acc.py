@@ -25,7 +25,8 @@ class FanoutAcc(MetricModule, evaluate.Metric):
         references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects:
             dict, list, str, int, float, bool.
         lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning),
-            "spacy", "simplemma", or an object. Only spaCy's en_core_web_sm gives official scores.
+            "spacy", "simplemma", or a custom object. Only spaCy's en_core_web_sm gives official
+            scores.
         per_question: also return each question's score and the strings that were not found.
     Returns:
         loose: float in [0, 1].
@@ -53,7 +54,8 @@ class FanoutAcc(MetricModule, evaluate.Metric):
     KEYS: ClassVar = {"loose": "acc.loose", "strict": "acc.strict"}
     OPTIONS: ClassVar = {"lemmatizer": "lemmatizer"}
     ANSWERS = True
-    # An empty reference is an error here. In a file or a run, its question has no accuracy.
+    # Here, an empty reference is an error. When a file or a run is scored, the question with such a
+    # reference has no accuracy instead.
     SCORER_OPTIONS: ClassVar = {"leave_out_undefined": False}
     ROW = metrics.row
     QUESTION = metrics.accuracy_of_question

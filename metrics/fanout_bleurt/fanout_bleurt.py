@@ -14,7 +14,7 @@ from qabench.benchmarks.fanoutqa import metrics  # From: git+https://github.com/
 class FanoutBleurt(MetricModule, evaluate.Metric):
     """How well answers convey the meaning of reference answers (BLEURT-20, a learned metric).
 
-    The score is a mean over questions. A reference is compared as text.
+    The score is a mean over questions. References of other types than str are compared as text.
 
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
@@ -27,7 +27,7 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         per_question: also return each question's score.
     Returns:
         bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same
-            meaning, not bounded.
+            meaning. It can be below 0 or above 1.
         per_question: with per_question=True, a list of floats in the order of the input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.

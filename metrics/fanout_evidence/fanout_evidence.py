@@ -15,21 +15,22 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
     """Recall and precision of the Wikipedia pages that a system read or retrieved.
 
     Recall is the mean share of a question's necessary pages that were read. Precision is the
-    mean share of the pages read that are necessary. FanOutQA names the necessary pages. Its
-    authors report no such score.
+    mean share of the pages read that are necessary. FanOutQA's dataset lists the necessary
+    pages of each question. The authors report neither score.
 
     Args:
         predictions: a list with the pages read for each question: titles, URLs, page ids, or
-            objects with "title", "url" and "pageid", or None for a question without a search. A
-            page that was read several times counts once.
+            objects with "title", "url" and "pageid". None for a question for which nothing was
+            searched. A page that was read several times counts once.
         references: the dataset's `necessary_evidence` column: a list of pages for each question.
-        k: count only the first k different pages of a question, for rankings, or None for all.
+        k: for rankings, count only the first k different pages of a question. None for all pages.
         per_question: also return each question's scores.
     Returns:
-        recall: float in [0, 1], the mean over all questions, or 0 for a question without pages.
-        precision: float in [0, 1], the mean over the questions with pages, or None if there are
-            none.
-        without_pages: the number of questions without pages, which have no precision.
+        recall: float in [0, 1], the mean over all questions. A question for which no page was read
+            has a recall of 0.
+        precision: float in [0, 1], the mean over the questions for which pages were read, or None
+            if there is no such question.
+        without_pages: the number of questions for which no page was read. They have no precision.
         per_question: with per_question=True, a list of {"recall", "precision", "missing"}, where
             "missing" lists the necessary pages that were not read.
     Raises:

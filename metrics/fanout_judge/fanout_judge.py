@@ -24,7 +24,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
             answer.
         references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects.
         questions: the text of each question (the dataset's `question` column). Needed unless all
-            are unanswered.
+            questions are unanswered.
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server. "huggingface" for Hub-hosted models. By default
             FANOUTQA_OPENAI_API_BASE, or OpenAI.
@@ -41,9 +41,9 @@ class FanoutJudge(MetricModule, evaluate.Metric):
             Questions whose judge call failed are left out.
         gpt_readable: float in [0, 1], the mean over readable verdicts and unanswered questions, not
             an official score.
-        absent: only if there is no score: {"gpt": why}, such as a missing key.
+        absent: only if there is no score: {"gpt": the reason}, such as a missing key.
         counts: questions, scored (the n of gpt), readable (the n of gpt_readable), unanswered,
-            shortened (longer than what the judge gets).
+            shortened (answers of more than 4,000 characters).
         verdicts: the number of questions with each verdict.
         unreadable: {"index", "reason"} of each question without a readable verdict: a failed call,
             a refusal, a reply without a letter at its end, a limit that was reached.
@@ -78,7 +78,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         "prompt": "judge_prompt",
         "judge": "judge",
     }
-    # The environment's key belongs to the default server only.
+    # The key in the environment is not sent to a server that the user passes as ``base_url``.
     SCORER_OPTIONS: ClassVar = {"key_to_typed_server": False}
     ANSWERS = True
     ROW = metrics.row

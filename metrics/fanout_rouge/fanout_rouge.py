@@ -41,7 +41,7 @@ class FanoutRouge(MetricModule, evaluate.Metric):
 
     BENCHMARK = "fanoutqa"
     GROUP = "rouge"
-    # The names of the scores, such as "rouge1.recall": the key "recall" of the dict "rouge1".
+    # The keys are the scores' names: "rouge1.recall" is the key "recall" of the dict "rouge1".
     KEYS: ClassVar = dict(zip(COLUMNS, COLUMNS, strict=True))
     OPTIONS: ClassVar = {}
     ANSWERS = True

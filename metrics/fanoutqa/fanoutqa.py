@@ -24,7 +24,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             question.
         references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects.
         questions: the text of each question, for the judge. Without them there is no judge score.
-        ids: the questions' ids, for `raw`. By default positions.
+        ids: the ids of the questions in `raw`. By default, their positions.
         lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma". See the metric
             fanout_acc.
         bleurt: a function (references, candidates) -> scores, two lists of strings to one float for
@@ -40,8 +40,8 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         gpt: the official score of the judge. See the metric fanout_judge.
         absent: {"bleurt" or "gpt": the reason}. Empty if no score is absent.
         judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"},
-            or None for absent scores.
+        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}. An
+            absent score is None.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a reference that is
             or contains an empty list or dict, an option that cannot be used.
@@ -68,13 +68,14 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         "gpt": "gpt",
         "judge.gpt_readable": "gpt_readable",
     }
-    # BLEURT needs a function, and the judge questions and a key. ``absent`` says what is missing.
+    # BLEURT needs a function, and the judge needs questions and a key. Without them, ``absent`` in
+    # the result says what is missing.
     OPTIONAL_KEYS = ("bleurt", "gpt", "judge.gpt_readable")
     COLUMNS: ClassVar = {"questions": "question", "ids": "id"}
     OPTIONS: ClassVar = {"lemmatizer": "lemmatizer", "bleurt": "bleurt", "judge": "judge"}
     SCORER_OPTIONS: ClassVar = {"key_to_typed_server": False, "leave_out_undefined": False}
     ANSWERS = True
-    # The name in the official result.
+    # The official result has the scores of each question under this key.
     PER_QUESTION = "raw"
     ROW = metrics.row
     TOTALS = metrics.all_totals
@@ -83,7 +84,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
 
     @classmethod
     def groups(cls, options: Mapping[str, Any]) -> list[str]:
-        """Return accuracy and ROUGE, BLEURT with a function, and the judge with questions."""
+        """Return the groups: "bleurt" needs a function in the options, and "judge" questions."""
         groups = ["acc", "rouge"]
         if options.get("bleurt"):
             groups.append("bleurt")

@@ -20,8 +20,8 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     Args:
         predictions: for each response a list of verdicts, True or 1 = factual, one per segment, or
             an evaluator's reply (a string), which names the wrong segments after "Answer: " or says
-            ALL_CORRECT, or a list of replies, of which the majority counts for each segment (the
-            first of equally frequent verdicts), or None if there is no reply.
+            ALL_CORRECT, or a list of replies, whose most frequent verdict on a segment counts (the
+            first of equally frequent ones), or None if there is no reply.
         references: the dataset's `labels` column: for each response a list of labels, True =
             factual.
         domains: the dataset's `domain` column, for scores by domain.
@@ -35,15 +35,16 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         tp, tn, fp, fn: counts of segments, as the official script names them: "positive" is judged
             factual, so tn are the errors that were found, and fn the factual segments that were
             judged wrong.
-        responses: the same eight for whole responses. A response is factual if all its segments
+        responses: these eight values for whole responses. A response is factual if all its segments
             are.
-        readable: the same eight for the segments of responses with a readable reply, and left_out,
-            the number of other responses. These scores are not official.
-        unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
-        by_domain: with domains, all of these but unparsed and unanswered by domain.
+        readable: these eight values for the segments of responses with a readable reply, and
+            left_out, the number of other responses. They are not official.
+        unparsed, unanswered: the number of replies that state no verdict, and of missing replies.
+        by_domain: only with `domains`: for each domain, all of the above except unparsed and
+            unanswered.
         per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed",
-            "unanswered", "tp", "tn", "fp", "fn"} in the order of the input. Readable is None if no
-            reply is readable.
+            "unanswered", "tp", "tn", "fp", "fn"} in the order of the input. "readable" is None if
+            no reply is readable.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, verdicts and labels
             of different lengths, an item of another type, an unknown option.
@@ -71,7 +72,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     OPTIONS: ClassVar = {"reply_format": "reply_format", "evaluator": "evaluator"}
     BY = "domain"
     REFERENCE = "labels"
-    # A response has several replies with the method cot-cons.
+    # With the method cot-cons, a model replies several times about the same response.
     SAMPLES = True
     ROW = metrics.row
     FIELDS = metrics.fields
@@ -80,7 +81,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     COUNTS = metrics.counts
     TOTALS = metrics.totals
     QUESTION = metrics.verdicts_of_question
-    # Verdicts, a reply, or several replies.
+    # A prediction is a list of verdicts, a reply, or a list of replies.
     TYPES: ClassVar[Any] = [
         {"predictions": ["bool"], "references": ["bool"]},
         {"predictions": "string", "references": ["bool"]},
