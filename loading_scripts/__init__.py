@@ -65,8 +65,8 @@ HUB_CONFIG = "questions"
 
 
 DeclarationReader = Callable[[str, Path], tuple[str, HubDataset | None]]
-# One reader, or none before ``qabench.benchmarks`` is imported. This package cannot import it: the
-# benchmarks read their data with this package.
+# Empty until ``qabench.benchmarks`` is imported, which registers one reader. This package cannot
+# import ``qabench.benchmarks``, which imports this package to read data.
 _readers: list[DeclarationReader] = []
 
 
@@ -115,7 +115,7 @@ class DatasetTable:
         """Return the config of that name, or the default one.
 
         Raises:
-            InputError: an unknown name. It lists the allowed ones.
+            InputError: an unknown name. The message lists the allowed ones.
         """
         name = name or self.default
         check_name(f"{self.name} has no config", name, self.configs)
@@ -123,7 +123,7 @@ class DatasetTable:
 
     @functools.cached_property
     def sources(self) -> dict[str, SourceFile]:
-        """The upstream files by path. Empty if all files are shipped."""
+        """Return the upstream files by path. Empty if all files are shipped."""
         if self.data:
             file = self.data.file(self.name)
             return {file.path: file}
@@ -141,7 +141,7 @@ class DatasetTable:
 
     @property
     def citation(self) -> str:
-        """How to cite the benchmark, in BibTeX, or "" if it does not say."""
+        """Return the benchmark's BibTeX entry, or "" without a ``citation.bib``."""
         path = self.folder / "citation.bib"
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
@@ -156,16 +156,16 @@ class DatasetTable:
         return local_path(self._source(path))
 
     def file_digest(self, path: str) -> str:
-        """Return twelve hex digits of the digest of a file's pinned content, for signatures."""
+        """Return the first twelve hex digits of a file's digest, for signatures."""
         if not path.startswith(SHIPPED):
-            # Upstream files have a pinned digest, so that a signature needs no file.
+            # The pinned digest of an upstream file is known without the file.
             source = self._source(path)
             if pinned := source.sha256 or source.git_blob_sha1:
                 return pinned[:12]
         return custom_digest(self.open_path(path))
 
     def _source(self, path: str) -> SourceFile:
-        """Return an upstream file. Raises InputError, which names the most similar path."""
+        """Return an upstream file. Raises InputError, which suggests the most similar path."""
         if path not in self.sources:
             allowed = "the paths in its sources.json, or ./ and a file beside it"
             raise unknown_name(f"{self.name} has no source file", path, self.sources, allowed)
@@ -176,7 +176,7 @@ def dataset_table(name: str) -> DatasetTable:
     """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa".
 
     Raises:
-        InputError: an unknown name. It lists all benchmarks.
+        InputError: an unknown name. The message lists all benchmarks.
     """
     return _dataset_table(name.removeprefix("qabench/"), folder_of(name))
 
@@ -201,9 +201,9 @@ def _dataset_table(name: str, folder: Path) -> DatasetTable:
 
 
 def take_declarations_from(reader: DeclarationReader) -> None:
-    """Let ``reader`` return the title and the Hub dataset of a benchmark without tables.
+    """Register the function that reads the title and the Hub dataset of a benchmark without tables.
 
-    These are attributes of its class. Importing that class is the work of ``qabench.benchmarks``.
+    Both are attributes of the benchmark's class, which only ``qabench.benchmarks`` can import.
     """
     _readers[:] = [reader]
 
@@ -220,7 +220,8 @@ def _declared(name: str, folder: Path) -> tuple[str, HubDataset | None]:
 def usable_names() -> list[str]:
     """Return the names of all benchmarks whose tables can be read, sorted.
 
-    Warns about each of the others. For commands that work on all benchmarks unless some are named.
+    Commands use this if the user names no benchmark. A benchmark from outside whose tables cannot be
+    read only causes a warning.
     """
     names = []
     for name in benchmark_names():
@@ -236,10 +237,10 @@ def usable_names() -> list[str]:
 
 
 def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
-    """Return a test for digests of the pinned files of these configs, or of all configs."""
+    """Return a test whether a digest is of a pinned file of these configs (by default, of any)."""
 
     def is_pinned(digest: str) -> bool:
-        """Tell whether a digest is of a file of the dataset."""
+        """Tell whether a digest is of a pinned file of these configs."""
         table = dataset_table(name)
         digests: set[str] = set()
         for config in configs or table.configs:

@@ -100,7 +100,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # ``RowsBuilder`` has no benchmark of its own.
+        # ``RowsBuilder`` is a base class: only its subclasses are for a benchmark.
         if not hasattr(cls, "BENCHMARK"):
             return
         # The version never changes: the cache tells data apart by ``cache_hash`` instead.
@@ -123,10 +123,10 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         """Make a ``datasets.DatasetBuilder``.
 
         Args:
-            *args: those of ``datasets.DatasetBuilder``.
+            *args: passed to ``datasets.DatasetBuilder``.
             own_files: a user's files by split, instead of the pinned ones.
             only_splits: the splits that are prepared. None for all.
-            **kwargs: those of ``datasets.DatasetBuilder``.
+            **kwargs: passed to ``datasets.DatasetBuilder``.
         """
         self._own_files = own_files
         self._only_splits = only_splits
@@ -203,8 +203,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         first = next(rows, None)
         if first is None:
             return iter(())
-        # A row can have both forms, if their columns have the same names. The official one is read
-        # then, as it is for the pinned files.
+        # If the official format and the dataset have the same columns, a row can be in either. It is
+        # then read in the official format, like the pinned files.
         is_row = (
             first is not _NOT_ROWS and self._is_row(first) and not self._is_official(path, split)
         )
@@ -229,11 +229,12 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return True
 
     def _checked(self, rows: Iterable[SourceRow]) -> Iterator[Json]:
-        """Yield the fields of rows of the dataset. Raises DataError for other columns or values."""
+        """Yield the fields of rows. Raises DataError for a row that does not fit the dataset."""
         schema = self.info.features.arrow_schema
         json_columns = json_columns_of_schema(schema)
         for row in rows:
-            # Each of these raises an error for a row that does not fit.
+            # The first line raises an error for an unknown column, the next for a missing one, and
+            # the last for a value of another type.
             row.only(*schema.names)
             if missing := [name for name in schema.names if name not in row.fields]:
                 raise DataError(f"{row.where}: the field {missing[0]!r} is missing")
@@ -246,7 +247,11 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             yield dict(row.fields)
 
     def _columns(self) -> dict[str, Any]:
-        """Return the features of the config, or of the default one (also for parts of the sample)."""
+        """Return the features that ``features.json`` declares for the config, or else the default one.
+
+        The config ``sample_NAME``, a part of the sample, has the features of the config ``NAME``.
+        Without such an entry, these are the features of the default config.
+        """
         declared = read_json(self._table.folder / FEATURES)
         name = self.config.name.removeprefix("sample_")
         columns: dict[str, Any] = features(declared.get(name) or declared[self.DEFAULT_CONFIG_NAME])
@@ -295,7 +300,7 @@ class RowsBuilder(BenchmarkBuilder):
 
 
 def rows_builder(name: str) -> type[RowsBuilder]:
-    """Return the builder of a benchmark that has none of its own."""
+    """Make the builder class of a benchmark that does not define one."""
     table = dataset_table(name)
     description, license = _about(table.folder / "README.md")
     attributes = {
@@ -314,7 +319,7 @@ def _about(card: Path) -> tuple[str, str]:
     try:
         license = (metadata_load(card) or {}).get("license")
     except (ValueError, YAMLError):
-        # Publishing the card says what is wrong with it.
+        # The user sees what is wrong with the card when the card is published.
         license = None
     text = card.read_text(encoding="utf-8", errors="replace")
     if text.startswith("---\n"):
@@ -322,7 +327,7 @@ def _about(card: Path) -> tuple[str, str]:
     description = ""
     for paragraph in text.split("\n\n"):
         words = paragraph.split()
-        # Not a heading, a code block, a table, HTML or a quotation.
+        # Skip headings, code blocks, tables, HTML and quotations.
         if words and words[0][0] not in "#`|<>":
             description = " ".join(words)
             break

@@ -1,4 +1,4 @@
-"""What the fields of a dataset mean: the descriptions in the ``fields.json`` of its folder."""
+"""Descriptions of a dataset's fields, from the ``fields.json`` of its folder."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FIELDS = "fields.json"
 
 @dataclass(frozen=True, slots=True)
 class FieldDescription:
-    """What a field means.
+    """The description of a field.
 
     Attributes:
         text: a phrase, such as "the domain of the prompt".
-        values: the only values that occur, or None if the field has other ones, too. Columns are
-            strings instead of a ``ClassLabel``, which cannot have null beside "".
+        values: all values that the field can have, or None if there is no such list. The column of
+            such a field is of strings, because a ``ClassLabel`` cannot have both null and "".
     """
 
     text: str
@@ -39,8 +39,8 @@ class FieldDescription:
 def field_descriptions(table: DatasetTable, config: str) -> dict[str, FieldDescription]:
     """Return the descriptions of a config's fields by path, such as "answers.claims.support".
 
-    A config that is not listed has those of the default one, as in ``features.json``. Empty if the
-    dataset has no ``fields.json``.
+    A config that ``fields.json`` does not list has the descriptions of the default config, as in
+    ``features.json``. Empty if the dataset has no ``fields.json``.
 
     Raises:
         InputError: an entry is neither a text nor an object with ``text`` and ``values``.

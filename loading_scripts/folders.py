@@ -1,4 +1,4 @@
-"""Where benchmarks are: the folders of this package, of ``QABENCH_PATH``, and of entry points."""
+"""The folders of benchmarks: those of this package, of ``QABENCH_PATH``, and of entry points."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FOLDER = Path(__file__).parent
 TABLE = "configs.json"
 PATH_VARIABLE = "QABENCH_PATH"
 ENTRY_POINTS = "qabench.benchmarks"
-# The maximum number of bytes of a module that are searched for ``BENCHMARK``.
+# At most this many bytes of a module are searched for ``BENCHMARK``.
 MAX_CODE = 10_000_000
-# The module is searched for its text, because importing it would run code from outside.
+# A benchmark is found by this line of its module: importing the module would run code from outside.
 _INSTANCE = re.compile(rb"^BENCHMARK\b", re.MULTILINE)
 
 
@@ -27,7 +27,7 @@ def folder_of(name: str) -> Path:
     """Return the folder with a benchmark's tables, card and shipped data.
 
     Raises:
-        InputError: an unknown name. It lists all benchmarks.
+        InputError: an unknown name. The message lists all benchmarks.
     """
     name = name.removeprefix("qabench/")
     folder = shipped_folders().get(name) or custom_folders().get(name)
@@ -80,7 +80,7 @@ def _custom_folders(path: str) -> Mapping[str, Path]:
 
 
 def _package_folder(entry_point: EntryPoint) -> Path | None:
-    """Return the folder of an entry point's package, or None if there is none."""
+    """Return the folder of an entry point's package, or None if it does not exist."""
     top, *submodules = entry_point.value.partition(":")[0].strip().split(".")
     try:
         # ``find_spec`` of a submodule would import the packages above it.
@@ -94,11 +94,11 @@ def _package_folder(entry_point: EntryPoint) -> Path | None:
 
 
 def _benchmarks_in(directory: Path) -> Iterator[Path]:
-    """Yield the folders of a directory that are benchmarks, even with unreadable code."""
+    """Yield the folders of benchmarks in a directory, and folders whose code cannot be read."""
     try:
         folders = sorted(filter(os.path.isdir, directory.iterdir()))
     except OSError:
-        # It is not a directory, or cannot be read.
+        # The path is not a directory, or cannot be read.
         return
     for folder in folders:
         try:
@@ -106,7 +106,7 @@ def _benchmarks_in(directory: Path) -> Iterator[Path]:
         except FileNotFoundError:
             continue
         except OSError:
-            # Importing the folder's module says why.
+            # Importing the benchmark later raises the error with the reason.
             yield folder
         else:
             if _INSTANCE.search(text):
@@ -117,7 +117,7 @@ def code_of(file: Path) -> bytes:
     """Return the text of a module.
 
     Raises:
-        OSError: it is not a regular file: opening a fifo would wait for a writer.
+        OSError: the file is not a regular one. (Opening a FIFO would wait for a writer.)
     """
     if not stat.S_ISREG(file.stat().st_mode):
         raise OSError(f"{file} is not a regular file")

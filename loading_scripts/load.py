@@ -59,13 +59,13 @@ _SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 def cache_errors() -> Iterator[None]:
     """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says what to do.
 
-    ``datasets`` raises its own exception, with the exception for the row, or of the disk, as its
-    cause. The cause is raised instead.
+    ``datasets`` wraps an error in a row or of the disk in an exception of its own. The wrapped
+    error is raised instead.
     """
     try:
         yield
     except Exception as error:
-        # Any exception may have been caused by a row.
+        # ``datasets`` wraps any exception that reading a row raises.
         is_wrapper = type(error).__name__ == "DatasetGenerationError"
         cause = error.__cause__ if is_wrapper and error.__cause__ is not None else error
         if isinstance(cause, OSError):
@@ -88,9 +88,9 @@ def builder(
 ) -> BenchmarkBuilder:
     """Return the dataset builder of a benchmark.
 
-    Its cache key has the digests of the data and of the code. It prepares ``only_splits`` (None for
-    all). ``data_files`` are those of ``load_dataset``. ``kwargs`` are passed to
-    ``datasets.DatasetBuilder``.
+    The builder's cache key depends on the digests of the data and of the code. It prepares
+    ``only_splits`` (None for all). For ``data_files`` see ``load_dataset``. ``kwargs`` are passed
+    to ``datasets.DatasetBuilder``.
 
     Raises:
         InputError: an unknown benchmark or config, or a file that does not exist.
@@ -109,9 +109,9 @@ def builder(
         importlib.import_module(module)
         subclasses = BenchmarkBuilder.__subclasses__()
         builders = [subclass for subclass in subclasses if subclass.__module__ == module]
-        # ``__subclasses__`` has the builders of all benchmarks that were imported so far.
+        # ``__subclasses__`` returns the builders of all benchmarks that were imported so far.
         (kind,) = builders
-    # The key has everything that the prepared data depends on, so a cache never returns other rows.
+    # The key depends on everything that determines the rows, so the cache never returns stale rows.
     parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
         first_split = next(iter(table.config(config).splits))
@@ -183,7 +183,7 @@ def load_dataset(
         path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
         name: the config, such as "dev". None for the default config. Without ``path``, the
             benchmark.
-        config: another word for the config.
+        config: the same as ``name``.
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a
             list of these. None for a dict with all splits. Files of other splits are not needed.
         streaming: read the rows one by one, without an Arrow file in the cache. For whole splits
@@ -217,8 +217,8 @@ def load_dataset(
         QabenchError: HF_HOME or ``cache_dir`` cannot be written.
     """
     benchmark, config = _benchmark_and_config(path, name, config)
-    # The stock function takes a revision of the Hub. Here, another one would silently give this
-    # data.
+    # The stock function loads the data of a revision on the Hub. Here, any other revision would
+    # silently give the data of the installed version.
     if revision not in (None, "main", f"v{version()}"):
         raise InputError(
             f"revision is {revision!r}; allowed: None, 'main' or 'v{version()}'. The installed version of qabench "
@@ -230,11 +230,11 @@ def load_dataset(
     except OSError:
         if not streaming:
             raise
-        # A builder creates its cache folder. Streaming does not use it, so that any folder will do.
+        # A builder creates its cache folder even if streaming does not use it.
         with TemporaryDirectory(prefix="qabench-streaming-") as unused:
             dataset_builder = builder(benchmark, config, data_files=data_files, cache_dir=unused)
     names = _split_names(dataset_builder, split)
-    # Prepare only these splits, so that missing files of the others do not matter.
+    # Prepare only the requested splits, so that missing files of other splits do not matter.
     if data_files is None and not streaming and names and names != dataset_builder.split_names():
         dataset_builder = builder(benchmark, config, only_splits=names, cache_dir=folder)
     if not streaming:
@@ -270,10 +270,10 @@ def _benchmark_and_config(
 
 
 def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:
-    """Return the names in a split, in the config's order.
+    """Return the names of the splits that an argument ``split`` uses, in the config's order.
 
-    None means all splits, or those of a ``ReadInstruction``. Raises InputError for an unknown name,
-    before anything is downloaded or prepared.
+    None means all splits, or that a ``ReadInstruction`` does not tell its splits. Raises InputError
+    for an unknown name, before anything is downloaded or prepared.
     """
     allowed = dataset_builder.split_names()
     parts = [split]
@@ -290,7 +290,7 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
         raise unknown_name(
             f"{where} has no split", (unknown or [split])[0], [*allowed, "or a slice"]
         )
-    # ``datasets`` has this name for all splits together.
+    # In ``datasets``, "all" means all splits together.
     if "all" in names:
         return None
     return [name for name in allowed if name in names]

@@ -1,7 +1,4 @@
-"""Published scores of other systems: the config ``leaderboard`` of the benchmarks.
-
-This module does not import ``datasets``, which is slow.
-"""
+"""Published scores of other systems, read from the config ``leaderboard`` of each benchmark."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class PublishedScore:
         config: the questions, such as "test".
         metric: the name of a metric of the benchmark, such as "acc.loose".
         value: the value in qabench's units (a fraction where the source has percent).
-        source: where it was published.
+        source: where the score was published.
         judge: for a score by an LLM judge, the judge's model.
     """
 
@@ -48,7 +45,7 @@ def published_rows(path: Path) -> Iterator[Json]:
 
 
 def shipped_scores(name: str) -> list[PublishedScore]:
-    """Return the scores in the ``leaderboard.json`` of a benchmark, or [] without this config."""
+    """Return the scores in a benchmark's ``leaderboard.json``, or [] without a config leaderboard."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     if config is None:
         return []

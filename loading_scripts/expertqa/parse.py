@@ -1,7 +1,4 @@
-"""Rows of ExpertQA's files as rows of the dataset.
-
-This module does not open files or import ``datasets``.
-"""
+"""Parse rows of ExpertQA's files into rows of the dataset, without importing ``datasets``."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from typing import Any
 from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError
 
-# The values of the experts' labels, and of a model's attribution label. The support of a claim
-# without evidence is Missing. Some claims with evidence have Missing as reliability, too.
+# The allowed values of the experts' labels and of a model's attribution label. A claim without
+# evidence has the support Missing. The reliability Missing also occurs with evidence.
 LABELS: dict[str, tuple[str, ...]] = {
     "usefulness": ("Useful", "Partially useful", "Not useful at all"),
     "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
@@ -78,9 +75,10 @@ def parser_of(config: str) -> Callable[[SourceRow], Json]:
 def parse_answers(row: SourceRow) -> Json:
     """Parse a question with answers.
 
-    It is a row of any other file than ``r1_data_anon.jsonl`` and the ``lfqa`` files. ``answers``
-    becomes a list. In the source it is a dict of answers by system. An answer before annotation
-    lacks fields, which are null. Raises DataError that names file, line and field.
+    Such rows are in all files except ``r1_data_anon.jsonl`` and the ``lfqa`` files. ``answers``, in
+    the source a dict of answers by system, becomes a list. Fields that the source lacks, such as
+    the labels of an answer that is not annotated yet, are null. Raises DataError that names file,
+    line and field.
     """
     return _question(row) | {"answers": _answers(row)}
 
@@ -88,8 +86,8 @@ def parse_answers(row: SourceRow) -> Json:
 def parse_lfqa(row: SourceRow) -> Json:
     """Parse a question of the long-form QA task with its reference answer: a row of an lfqa file.
 
-    ``example_id`` starts at 0 in every file, so that files share ids. ``question_id`` is the
-    question's ``id`` in the other configs.
+    ``example_id`` starts at 0 in every file, so it is unique within a file only. ``question_id`` is
+    the question's ``id`` in the other configs.
     """
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
@@ -100,7 +98,7 @@ def parse_lfqa(row: SourceRow) -> Json:
 
 
 def question_id(question: str) -> str:
-    """Return the id of a question where the source has none: 12 hex digits of its text's SHA-256."""
+    """Return an id for a question, which the source lacks: 12 hex digits of its text's SHA-256."""
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -120,12 +118,11 @@ def _question(row: SourceRow) -> Json:
     return {
         "id": question_id(question),
         "question": question,
-        # The file of questions numbers the experts, and the annotated files have other ids for
-        # them.
+        # The same expert has another id in the file of questions than in the annotated files.
         "annotator_id": row.get("annotator_id", str),
         "metadata": {
             "question_type": question_types,
-            # Rows differ in the spaces around the bars.
+            # The source's text is kept, because rows differ in the spaces around the bars.
             "question_type_text": types,
             "field": metadata.get("field", str),
             "specific_field": metadata.get("specific_field", str, None),
@@ -155,20 +152,21 @@ def _claim(row: SourceRow) -> Json:
     row = _filled(row, "claim_string", *CLAIM_KEYS, *OPTIONAL_KEYS)
     revised = row.get("revised_evidence", str, list, None)
     revised_is_text = None
-    # It is a string in 95 % of the claims and a list in the others. A column has one type.
+    # ``revised_evidence`` is a string in 95 % of the claims and a list in the others. A column has
+    # one type.
     if revised is not None:
         revised_is_text = isinstance(revised, str)
     if revised_is_text:
         row = SourceRow({**row.fields, "revised_evidence": [revised]}, row.where)
     claim = {key: parse_field(row, key) for key in CLAIM_KEYS + OPTIONAL_KEYS}
-    # The source's form can be restored from these two.
+    # From these two fields, the source's form of the claim can be restored.
     claim["revised_evidence_is_text"] = revised_is_text
     claim["optional_fields"] = present
     return claim
 
 
 def parse_field(row: SourceRow, key: str) -> Any:
-    """Return a field of an answer or a claim. Only the texts of both must not be null."""
+    """Return a field of an answer or a claim. All fields but their texts may be null."""
     if key in ("answer_string", "claim_string"):
         return row.get(key, str)
     if key in MAX_NUMBERS:

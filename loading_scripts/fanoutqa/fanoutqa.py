@@ -1,7 +1,4 @@
-"""FanOutQA as a Hugging Face dataset.
-
-See the card, README.md, for the data and its oddities.
-"""
+"""FanOutQA as a Hugging Face dataset. The card, README.md, describes the data and its oddities."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""FanOutQA's published results: the files ``leaderboard-submissions/results/*.json``.
-
-This module does not import ``datasets``, which is slow.
-"""
+"""Read FanOutQA's published results: the files ``leaderboard-submissions/results/*.json``."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ FILES_OF_TODAYS_JUDGE = (
     "gpt-oss-20b.json",
 )
 
-# What a submission says of its system, with the types of the values. ``details`` is optional.
+# The fields that describe the system of a submission, with their types. ``details`` is optional.
 SYSTEM: dict[str, tuple[type | None, ...]] = {
     "name": (str,),
     "authors": (str,),
@@ -46,9 +43,9 @@ TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
 
 
 def system_of(row: SourceRow, *ignored: str) -> Json:
-    """Return the keys of ``SYSTEM`` in the metadata of a submission.
+    """Return the fields of ``SYSTEM`` from the metadata of a submission.
 
-    Raises DataError, with a line for each missing key, each key that is neither allowed nor
+    Raises DataError, with a line for each missing field, each field that is neither allowed nor
     ``ignored``, and each wrong value.
     """
     system = {}
@@ -75,7 +72,7 @@ def read_results(path: Path) -> Iterator[Json]:
     """Yield one row per setting of the system in the file.
 
     Raises:
-        DataError: the file has another format. It names file and field.
+        DataError: the file has another format. The message names file and field.
     """
     file = SourceRow.of(read_json(path), str(path)).only(
         "_submission_hash", "_results_hash", "metadata", *SETTINGS
@@ -113,7 +110,7 @@ def published_scores() -> list[PublishedScore]:
 
 
 def _flat(row: Row) -> dict[str, float]:
-    """Return the scores of a row by the names of the benchmark's metrics."""
+    """Return the scores of a row by name, such as "acc.loose"."""
     scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
     return {name: value for name, value in _flattened(scores, "") if value is not None}
 

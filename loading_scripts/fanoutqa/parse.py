@@ -1,4 +1,4 @@
-"""Rows of FanOutQA's files as rows of the dataset.
+"""Parse rows of FanOutQA's files into rows of the dataset.
 
 This module does not import ``datasets``, which is slow: the command line reads rows without it.
 """
@@ -17,7 +17,7 @@ from qabench.errors import DataError
 JUDGE = "gpt-4o-2024-11-20"
 """The judge of the authors' scorer since 2025-02-28 (commit bd0d106)."""
 EARLIER_JUDGE = "gpt-4-0613"
-"""The judge before, and in the package fanoutqa on PyPI up to 1.1.1."""
+"""The judge of the authors' scorer before that date, and of fanoutqa up to 1.1.1 on PyPI."""
 NOT_PUBLIC = "the answers to test questions are not public. Submit the model's answers: `qabench fanoutqa submit`"
 # In the corrections of 2026, this stands for an id that was not looked up.
 TO_BE_DETERMINED = "###TBD###"
@@ -32,7 +32,7 @@ def read_rows(path: Path, config: str) -> Iterator[Json]:
 def parse_dev(row: SourceRow) -> Json:
     """Return a development question: a row of ``fanout-final-dev.json``.
 
-    Answer and decomposition are JSON text, and necessary_evidence are the pages of the
+    Answer and decomposition become JSON text, and necessary_evidence the list of the pages in the
     decomposition. Raises DataError that names file, row and field.
     """
     row.only("id", "question", "decomposition", "answer", "categories")
@@ -49,7 +49,7 @@ def parse_dev(row: SourceRow) -> Json:
 
 
 def parse_test(row: SourceRow) -> Json:
-    """Return a test question: ``fanout-final-test.json`` has no answers and decompositions."""
+    """Return a test question: a row of ``fanout-final-test.json``, without answer or decomposition."""
     row.only("id", "question", "necessary_evidence", "categories")
     question = _common(row)
     question["necessary_evidence"] = [_page(page) for page in row.rows("necessary_evidence")]
@@ -87,13 +87,13 @@ def _page_number(row: SourceRow, key: str) -> int | None:
 
 
 def _evidence(row: SourceRow) -> Iterator[Json]:
-    """Check a decomposition, and yield its pages: a sub-question's own before those below it."""
+    """Check a decomposition, and yield its pages depth first, a sub-question's before its children's."""
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)
         node.list_of("depends_on")
         _check_answer(node, "answer")
-        # A sub-question without a page has sub-questions of its own.
+        # A sub-question without a page is itself decomposed.
         if node.get("evidence", dict, None) is not None:
             yield _page(SourceRow(node.fields["evidence"], f"{node.where}, field 'evidence'"))
         yield from _evidence(node)

@@ -1,9 +1,9 @@
-"""Chunks of the chapters, and their relevance: which of them contain a question's components.
+"""Chunks of the chapters, and which of the chunks contain the components of a question's answer.
 
-The author of the benchmark splits with llama-index (500 tokens, 64 of overlap). These chunks need
-no model and no download: a token is a word or a punctuation mark, between 1.2% fewer and 0.2% more
-tokens than with OpenAI's cl100k on the seven chapters. A sentence ends by the rules below or at the
-end of a line.
+The author of the benchmark splits with llama-index (500 tokens, 64 of overlap). Here, splitting
+needs neither a model nor a download, because a token is a word or a punctuation mark. A chapter has
+between 1.2% fewer and 0.2% more such tokens than tokens of OpenAI's cl100k. A sentence ends by the
+rules below or at the end of a line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qabench.text import repaired
 
 # In tokens, as in the source.
 CHUNK_SIZE, OVERLAP = 500, 64
-# The number changes when any chunk changes.
+# Signatures contain this name. A change of the code that changes any chunk increases its number.
 CHUNKER = "sentences-1"
 # The longest match of ABBREVIATION is shorter.
 MAX_ABBREVIATION_CHARACTERS = 16
@@ -30,13 +30,16 @@ ABBREVIATION = re.compile(
 )
 
 Unit = tuple[int, int, int]
-"""Start, end and number of tokens of a sentence or line with its whitespace, which is not split."""
+"""Start, end and number of tokens of a sentence or line with its trailing whitespace.
+
+Chunks consist of whole units. A sentence that is too long for a chunk is several units.
+"""
 
 
 def cut(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
     """Return the chunks of a text in order, without whitespace at their ends.
 
-    Together they contain every token. A chunk has at most ``size`` tokens and begins with as many
+    Every token is in a chunk. A chunk has at most ``size`` tokens and begins with as many
     sentences of the previous chunk as fit into ``overlap``, which is less than ``size``. A sentence
     longer than ``size`` is split after ``size`` tokens.
     """
@@ -62,9 +65,9 @@ def cut_spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Return (start, end) of each sentence or line: together they are the whole text.
 
-    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows,
-    or an abbreviation or an initial precedes it, and at the end of a line, because headings, code
-    and table rows have no full stop.
+    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows or
+    the mark belongs to an abbreviation or an initial. It also ends at the end of a line, because
+    headings, code and table rows have no full stop.
     """
     for line in LINE.finditer(text):
         start = line.start()
@@ -113,9 +116,10 @@ def _units(text: str, size: int) -> Iterator[Unit]:
 
 
 def _overlapping(units: list[Unit], first: int, at: int, max_tokens: int) -> tuple[int, int]:
-    """Return where the chunk that continues with ``units[at]`` begins, and the tokens it repeats.
+    """Return the first unit of the chunk that continues with ``units[at]``, and its repeated tokens.
 
-    It begins after ``first``, the start of the previous chunk, and repeats at most ``max_tokens``.
+    The chunk begins after ``first``, the first unit of the previous chunk, and repeats at most
+    ``max_tokens`` tokens of that chunk.
     """
     start, tokens = at, 0
     while start - 1 > first and tokens + units[start - 1][2] <= max_tokens:

@@ -1,7 +1,4 @@
-"""fastbook-benchmark as a Hugging Face dataset.
-
-See the card, README.md, for the data and its oddities.
-"""
+"""fastbook-benchmark as a Hugging Face dataset. The card, README.md, describes the data."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ class Fastbook(BenchmarkBuilder):
         return map(parse_question, read_questions(path))
 
     def _judged(self, path: Path, split: str) -> Iterator[Json]:
-        """Yield the qrels of a file of questions. The notebooks of the split are read with it."""
+        """Yield the qrels of a file of questions. They need the split's notebooks, which are read too."""
         if path.suffix == NOTEBOOK:
             return
         files = dataset_table("fastbook").config(self.config.name).splits[split]

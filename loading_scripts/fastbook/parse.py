@@ -1,4 +1,4 @@
-"""Rows of fastbook-benchmark's files (JSON, notebooks, CSV) as rows of the dataset.
+"""Parse fastbook-benchmark's files (JSON, notebooks, CSV) into rows of the dataset.
 
 This module does not import ``datasets``, which is slow. Nothing of a question or a keyword query is
 lost: the flags "true" and "false" become booleans, and an answer component that is one string
@@ -175,14 +175,14 @@ def read_keywords(path: Path) -> Iterator[Json]:
     """Yield the keyword queries of a CSV file whose header is ``KEYWORDS``, without blank lines.
 
     Raises:
-        DataError: the file has another format. It names file and line.
+        DataError: the file has another format. The message names file and line.
     """
     line = 1
     try:
         # A spreadsheet program may write a byte order mark, which would become a part of the first
         # column's name.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            # A row with too few fields has null for the others.
+            # ``DictReader`` fills a row with too few fields up with None.
             reader = csv.DictReader(file, strict=True, restkey="(further field)")
             if reader.fieldnames != list(KEYWORDS):
                 raise DataError(f"{path}, line 1: expected the columns {', '.join(KEYWORDS)}")

@@ -1,7 +1,4 @@
-"""FELM as a Hugging Face dataset.
-
-See the card, README.md, for the data and its oddities.
-"""
+"""FELM as a Hugging Face dataset. The card, README.md, describes the data and its oddities."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ from qabench.loading_scripts.felm.parse import read_rows
 class FELM(BenchmarkBuilder):
     """Builds FELM's configs.
 
-    They are all, one for each domain (wk, science, math, reasoning, writing_rec), sample and
-    leaderboard, each with the split test. ``segmented_response``, ``labels`` and ``comment`` are
-    aligned lists. ``type`` is aligned with them or empty.
+    The configs are ``all``, one for each domain (wk, science, math, reasoning, writing_rec),
+    ``sample`` and ``leaderboard``, each with the split test. ``segmented_response``, ``labels`` and
+    ``comment`` are lists with one entry per segment. ``type`` is such a list, or empty.
     """
 
     BENCHMARK = "felm"

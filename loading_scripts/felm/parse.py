@@ -1,4 +1,4 @@
-"""Rows of FELM's file as rows of the dataset.
+"""Parse rows of FELM's file into rows of the dataset.
 
 This module does not import ``datasets``, which is slow. The source writes missing values in several
 ways: NaN for a response, an empty string or an empty list instead of a list. Which of them it
@@ -31,7 +31,7 @@ def read_rows(path: Path, config: str) -> Iterator[Json]:
     """Return the rows of a config's file as rows of the dataset, in order.
 
     Raises:
-        DataError: as ``parse_row``.
+        DataError: see ``parse_row``.
     """
     rows = map(parse_row, read_json_lines(path))
     return (row for row in rows if config not in DOMAINS or row["domain"] == config)
@@ -41,9 +41,9 @@ def parse_row(row: SourceRow) -> Json:
     """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
     ``id`` equals ``index``. The other fields are the source's: ``response`` is a string or None.
-    ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of one length.
-    ``type`` is a list of that length or empty. ``ref`` and ``ref_contents`` are lists, not always
-    of one length. Raises DataError that names file, line and field.
+    ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of the same
+    length. ``type`` is a list of that length or empty. ``ref`` and ``ref_contents`` are lists whose
+    lengths may differ. Raises DataError that names file, line and field.
     """
     values = row.read(FIELDS)
     n = len(values["segmented_response"])
@@ -98,7 +98,7 @@ def _contents(row: SourceRow, key: str) -> list[str]:
 
 
 def _no_list(row: SourceRow, key: str) -> list[Any]:
-    """Return an empty list for the empty string that the source has instead of the list ``key``."""
+    """Return an empty list for the empty string that the source has in the field ``key``."""
     row.one_of(key, [""])
     return []
 
