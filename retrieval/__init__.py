@@ -32,7 +32,7 @@ __all__ = [
     "wiki_search",
 ]
 
-# Imported on first use: many import datasets or an HTTP client.
+# These names are imported on first use, because many modules import datasets or an HTTP client.
 _LAZY = {
     "DocumentHits": "documents",
     "LuceneIndex": "lucene",

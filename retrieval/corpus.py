@@ -25,7 +25,7 @@ from qabench.retrieval.documents import Document, document_of
 
 STDIN = "-"
 GZIP = ".gz"
-# Files in a folder that ``save_to_disk`` of a Dataset and of a DatasetDict have written.
+# ``save_to_disk`` of a Dataset writes the first file, and that of a DatasetDict the second.
 SAVED_DATASET, SAVED_SPLITS = "state.json", "dataset_dict.json"
 # Columns with ids. The first that exists is used.
 IDS = ("id", "docno", "doc_id", "docid", "_id")
@@ -35,12 +35,12 @@ LONGEST_CELL = 2**31 - 1
 
 
 def is_file(source: str) -> bool:
-    """Tell whether a source is a file, by its existence or its suffix, or standard input."""
+    """Tell whether a source is standard input, an existing file, or a name with a file's suffix."""
     return source == STDIN or os.path.isfile(source) or suffix_of(source) in READERS
 
 
 def is_saved(source: str) -> bool:
-    """Tell whether a source is a folder of ``save_to_disk``."""
+    """Tell whether a source is a folder that ``save_to_disk`` has written."""
     return any(os.path.isfile(os.path.join(source, name)) for name in (SAVED_DATASET, SAVED_SPLITS))
 
 
@@ -89,11 +89,11 @@ class TextRow:
     """A row with text.
 
     Attributes:
-        position: its number, from 0.
-        fields: its fields.
-        id: its id. Without a column with ids, the position.
-        text: the text of its columns.
-        where: its place in the file.
+        position: the row's number in the source, from 0.
+        fields: all fields of the row.
+        id: the row's id, or its position if there is no column with ids.
+        text: the joined text of the text columns.
+        where: the row's place in the file, for messages.
     """
 
     position: int
@@ -110,7 +110,7 @@ class TextRows:
     Attributes:
         rows: the rows.
         id_column: the column with the ids, if there is one.
-        skipped: the places of the rows without text.
+        skipped: the places in the file of the rows without text.
     """
 
     rows: list[TextRow]
@@ -131,22 +131,21 @@ def rows_with_text(
     Args:
         rows: the rows.
         source: the name of the file or dataset, for messages.
-        columns: the columns with text. Several are joined by a newline, without those that are
-            empty.
-        id_column: the column with the ids. By default, it is the first of ``IDS`` in the first row,
-            or if there is none, ids are the positions of rows.
+        columns: the columns with text. Several texts are joined by a newline, without empty ones.
+        id_column: the column with the ids. By default, the first of ``IDS`` that the first row has.
+            If it has none, the ids are the positions of the rows.
         empty: "skip" or "error": what to do with rows without text.
         advice: how to name a column, for the message if one is missing.
 
     Raises:
-        InputError: a row has a text that is not a string, or no id, or no row has text or one of
-            the columns, or with "error", a row has no text.
+        InputError: a row has a text that is not a string, or has no id. Or no row has text, or no
+            row has one of the columns. Or a row has no text, and ``empty`` is "error".
     """
     documents: list[TextRow] = []
     skipped: list[str] = []
     # The columns of the first row.
     present: list[str] = []
-    # The columns for which no row has had text so far.
+    # The text columns that no row has had so far.
     absent = set(columns)
     for position, row in enumerate(rows):
         absent.difference_update(row.fields)
@@ -171,7 +170,7 @@ def rows_with_text(
     problem = f"no text in {names}"
     if absent and present:
         problem = f"no column {min(absent)!r}"
-    # A name with a space at its end would not be seen without quotes.
+    # Without quotes, a space at the end of a name would be invisible.
     listed = [name if name.strip() == name else repr(name) for name in present]
     end = ""
     if advice and present:
@@ -196,7 +195,7 @@ def read_documents(
 
 
 def _suffix_of_data(data: bytes, columns: Sequence[str]) -> str:
-    """Return the suffix of a file with such data, whose text is in one of the columns."""
+    """Return the suffix of the format of ``data``. A table's header has one of ``columns``."""
     if data.startswith(b"PAR1"):
         return ".parquet"
     begin = data.lstrip()[:1]
@@ -213,27 +212,27 @@ def _suffix_of_data(data: bytes, columns: Sequence[str]) -> str:
 
 
 def _csv_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
-    """Yield the rows of a CSV file, each with its last line."""
+    """Yield the rows of a CSV file. The place of a row is the number of its last line."""
     return _table_rows(file, name, _delimiter_of)
 
 
 def _tsv_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
-    """Yield the rows of a TSV file, each with its last line."""
+    """Yield the rows of a TSV file. The place of a row is the number of its last line."""
     return _table_rows(file, name, lambda _: "\t")
 
 
 def _delimiter_of(header: str) -> str:
-    """Return the delimiter of a CSV file: a semicolon where Excel's language has decimal commas."""
+    """Return the delimiter of a CSV file. In languages with decimal commas, Excel writes ";"."""
     return ";" if ";" in header and "," not in header else ","
 
 
 def _table_rows(
     file: IO[bytes], name: str, delimiter_of: Callable[[str], str]
 ) -> Iterator[SourceRow]:
-    # Not all of these files can look at their first bytes without taking them.
+    # Standard input was read into a BytesIO, which has no ``peek``.
     readable: Any = file
     data = io.BufferedReader(readable)
-    # What Excel saves as "Unicode text".
+    # Excel's format "Unicode text" is UTF-16.
     encoding = "utf-16" if data.peek(2)[:2] in UTF_16 else "utf-8-sig"
     # A cell in quotes may have line breaks, so the module ``csv`` splits the rows itself.
     with io.TextIOWrapper(data, encoding=encoding, newline="") as lines:
@@ -241,7 +240,7 @@ def _table_rows(
             header = lines.readline()
         except UnicodeDecodeError as error:
             raise _not_utf8(name, error, 0) from None
-        # A cell that is missing at the end of a line is empty.
+        # Cells that are missing at the end of a line are read as empty.
         reader = csv.DictReader(
             chain([header], lines), delimiter=delimiter_of(header), restval="", strict=True
         )
@@ -257,7 +256,7 @@ def _table_rows(
 def _check_header(columns: Sequence[str], name: str) -> None:
     """Raise InputError if columns have the same name: only the last one would be read."""
     for number, column in enumerate(columns):
-        # Excel writes empty cells beside the table.
+        # Excel can write empty cells beside the table, so several columns may have no name.
         if column and column in columns[:number]:
             raise InputError(f"{name} has two columns with the name {column!r}: rename one")
 
@@ -267,7 +266,7 @@ def _not_utf8(name: str, error: UnicodeDecodeError, lines: int) -> InputError:
 
     Args:
         name: the file.
-        error: the error of its decoder, which has the bytes that follow the lines before.
+        error: the decoder's error, with the bytes that could not be decoded.
         lines: the number of lines that were decoded before.
     """
     data = bytes(error.object)
@@ -281,15 +280,15 @@ def _not_utf8(name: str, error: UnicodeDecodeError, lines: int) -> InputError:
 def _next_row(reader: csv.DictReader[str], name: str) -> dict[str, str] | None:
     """Return the next row of a CSV file, or None after the last.
 
-    Cells may be longer than the limit of the module ``csv``, which other code may rely on: it is
-    lifted only here.
+    Cells may be longer than the limit of the module ``csv``. Other code may rely on that limit, so
+    it is raised only during this call.
 
     Args:
         reader: the reader of the file.
         name: the file, for messages.
 
     Raises:
-        InputError: the quotes of a row are wrong, or it is not UTF-8.
+        InputError: the quotes of a row are wrong, or the file is not UTF-8.
     """
     limit = csv.field_size_limit(LONGEST_CELL)
     try:
@@ -303,12 +302,12 @@ def _next_row(reader: csv.DictReader[str], name: str) -> dict[str, str] | None:
 
 
 def _json_list_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
-    """Yield the rows of a JSON list, or those of an object {id: text}."""
+    """Yield the rows of a JSON list, or of an object {id: text}."""
     data = file.read()
     texts: Any = None
     if data.lstrip()[:1] == b"{":
         with suppress(ValueError):
-            # Otherwise, the reader of lists says what is wrong.
+            # For invalid JSON, ``json_list_rows`` below raises the error.
             texts = json_of(data, len(data))
     is_by_id = isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())
     # An object with such a key is a single row.

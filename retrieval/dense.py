@@ -1,4 +1,4 @@
-"""Retrieval by vectors: passages ranked by the cosine of their vector and the query's."""
+"""Dense retrieval: passages are ranked by the cosine similarity of their vector and the query's."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Encoder = SentenceEncoder | ApiEncoder
 class DenseIndex:
     """The vectors of a corpus's passages.
 
-    Passages are ranked by cosines in full precision. Equal texts share one vector, so that they
-    have the same score: in another batch, an encoder gives the same text other last digits.
+    Passages are ranked by cosines in full precision. Equal texts share one vector, so that their
+    scores are equal: in different batches, an encoder gives the same text slightly different
+    vectors.
     """
 
     def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:
@@ -42,7 +43,7 @@ class DenseIndex:
 
 
 def distinct_texts(texts: Sequence[str]) -> tuple[list[str], Ints]:
-    """Return the distinct texts in first-seen order, and the place of each text among them."""
+    """Return the distinct texts in first-seen order, and the index of each text among them."""
     places: dict[str, int] = {}
     numbers = [places.setdefault(text, len(places)) for text in texts]
     return list(places), np.array(numbers, dtype=np.int64)
@@ -57,7 +58,7 @@ def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
     """Return the vectors of passages, from disk if this model encoded them before."""
     digest = hashlib.sha256(encoder.name.encode())
     for text in texts:
-        # Digests have one length, so that no other list of texts has the same bytes.
+        # Digests have a fixed length, so two different lists of texts cannot give the same bytes.
         digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
     path = cache_dir() / "vectors" / f"{digest.hexdigest()[:32]}.npy"
     try:
@@ -65,7 +66,7 @@ def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
         if vectors.shape[0] == len(texts):
             return vectors
     except (OSError, ValueError, EOFError):
-        # The file is missing or damaged.
+        # The file with the vectors is missing or damaged.
         pass
     vectors = _encoded(texts, encoder)
     with replacing(path) as file:

@@ -19,9 +19,9 @@ class Document:
     """A document of a search engine.
 
     Attributes:
-        id: its id in the engine.
-        text: its text.
-        source: its address or title, or "" if unknown.
+        id: the document's id in the engine.
+        text: the document's text.
+        source: the document's address or title, or "" if unknown.
     """
 
     id: str
@@ -42,7 +42,7 @@ class DocumentHits(Ranking):
 
     documents: list[Document]
     scores: list[float]
-    # The name of the column of documents. See ``Ranking``.
+    # Tables of these hits show the documents in a column of this name. See ``Ranking``.
     documents_are = "id"
 
     def __len__(self) -> int:

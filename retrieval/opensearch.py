@@ -20,7 +20,7 @@ from qabench.io.redaction import keep_secret, printable, quoted
 from qabench.retrieval.documents import Document, DocumentHits, document_of
 
 USER, PASSWORD, API_KEY = "QABENCH_SEARCH_USER", "QABENCH_SEARCH_PASSWORD", "QABENCH_SEARCH_API_KEY"
-# This server gets the keys even if its address comes from a log.
+# The server at this address gets the user's credentials even if a log names it, not the user.
 SERVER = "QABENCH_SEARCH_URL"
 CLIENTS = {
     "opensearch": ("opensearchpy", "OpenSearch"),
@@ -28,7 +28,7 @@ CLIENTS = {
 }
 # The packages whose exceptions the clients raise.
 PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}
-# With a fixed ``preference``, the same copies of the shards answer, with the same scores.
+# With a fixed ``preference``, the same copies of the shards answer, so scores are reproducible.
 SAME_COPIES = "qabench"
 NOT_FOUND, REFUSED = 404, (401, 403)
 # The default fields of texts and ids.
@@ -38,17 +38,17 @@ TEXT, ID = "text", "_id"
 class OpenSearchIndex:
     """An index of OpenSearch or Elasticsearch, searched by a ``match`` query on one field.
 
-    The engine analyzes and ranks: BM25 with k1 1.2 and b 0.75 unless the index says otherwise.
-    Equal scores are in the order in which the engine returns them.
+    The engine analyzes the query and ranks the documents by BM25, with k1 1.2 and b 0.75 unless the
+    index says otherwise. Documents with equal scores are in the order of the engine's reply.
 
     Args:
         es_client: an ``opensearchpy.OpenSearch`` or ``elasticsearch.Elasticsearch`` object.
         index: the name of the index, or an alias.
-        text_field: the field that is searched, and is the text of a document.
-        id_field: the field with a document's id. "_id" for the engine's own.
-        where: what errors call the server.
+        text_field: the field with a document's text, which is searched.
+        id_field: the field with a document's id. "_id" is the engine's own id.
+        where: the name of the server in errors.
 
-    Every reply is checked before it is used. See ``_call`` and ``_hits``.
+    Every reply is checked before it is used (see ``_call`` and ``_hits``).
 
     Raises:
         InputError: the index or the field does not exist, the server cannot be reached or refuses
@@ -94,7 +94,7 @@ class OpenSearchIndex:
 
         Args:
             query: the query.
-            k: how many.
+            k: the number of documents.
             where: field -> the allowed value, or a list of allowed values, such as ``{"chapter":
                 3}``. Strings are compared with fields of the type ``keyword``.
 
@@ -123,7 +123,7 @@ class OpenSearchIndex:
         for field, value in where.items():
             allowed = value if isinstance(value, list) else [value]
             filters.append({"terms": {field: allowed}})
-        # A filter allows or excludes documents, and does not change their scores.
+        # Unlike "must", a "filter" does not change scores.
         return {"bool": {"must": match, "filter": filters}}
 
     def _document(self, hit: Mapping[str, Any]) -> Document:
@@ -145,8 +145,7 @@ class OpenSearchIndex:
 
     def _hits(self, reply: Any, size: int) -> DocumentHits:
         """Return at most ``size`` hits of a search, each with id, text and a finite score."""
-        # The engine answers with some of the hits, and the status 200, if time runs out or a shard
-        # fails.
+        # If time runs out or a shard fails, the reply has only some of the hits, but status 200.
         if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
             shown = quoted(
                 {name: reply.get(name) for name in ("timed_out", "_shards")}, MAX_CHARACTERS_SHOWN
@@ -168,7 +167,7 @@ class OpenSearchIndex:
         """
         try:
             reply = call(index=self.index, **arguments)
-            # The elasticsearch client wraps the object.
+            # The elasticsearch client wraps the JSON object of the reply.
             return read(getattr(reply, "body", reply))
         except QabenchError:
             raise
@@ -188,7 +187,7 @@ class OpenSearchIndex:
         try:
             text = str(error)
         except Exception:
-            # The message quotes parts of the reply, and may fail for a malformed one.
+            # ``str`` of the error quotes parts of the reply, and may fail for a malformed reply.
             text = type(error).__name__
         if not isinstance(status, int):
             # The message contains the whole chain of causes. Only the last one is informative.
@@ -255,7 +254,7 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
 
 
 def _login(engine: str) -> Json:
-    """Return the client's arguments that identify the user."""
+    """Return the arguments of the client that identify the user."""
     elastic = engine == "elasticsearch"
     if elastic and (key := os.environ.get(API_KEY)):
         return {"api_key": key}

@@ -16,7 +16,7 @@ from qabench.retrieval.bm25.rows import checked_columns, rows_of
 
 
 class AttachedIndex(BaseIndex):
-    """The interface of ``datasets`` for indexes: there are no vectors, and queries are strings."""
+    """A BM25 index with the interface of ``datasets`` for vector indexes. Queries are strings."""
 
     def __init__(self, index: BM25Index) -> None:
         self.index = index
@@ -66,7 +66,7 @@ def add_bm25_index(
 
     Args:
         dataset: a ``datasets.Dataset``, not a streaming one.
-        column: the text column, or several. By default those of ``index``, or "text".
+        column: the text column, or several. By default, the columns of ``index``, or "text".
         index_name: the name of the index. By default the name of the first column.
         index: an index that was built or loaded before, such as an index of the dataset's first
             rows. A copy is updated to the dataset (see ``BM25Index.update``). None builds one.
@@ -109,7 +109,7 @@ def _columns_of(index: BM25Index, column: str | Sequence[str] | None) -> list[st
     """Return the text columns of an existing index.
 
     Raises:
-        InputError: not an index of columns, or not of the columns that are named.
+        InputError: the index is not one of columns, or of other columns than ``column``.
     """
     if not isinstance(index, BM25Index):
         raise InputError(f"index is a {type(index).__name__}; expected a BM25Index")

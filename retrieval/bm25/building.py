@@ -30,18 +30,18 @@ from qabench.retrieval.bm25.search import (
 )
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 
-# Few enough that temporary arrays stay in the processor's cache.
+# So few postings are weighed at once that temporary arrays stay in the processor's cache.
 POSTINGS_PER_STEP = 1 << 14
 # Terms with fewer postings than these are weighed together.
 RARE = 256
-# The number of terms that can be put into a hash table in the time that the table saves for one
-# query.
+# In the time that a hash table of the vocabulary saves per query, about this many of its terms can
+# be inserted. So a vocabulary of n terms pays off after n / TERMS_PER_QUERY queries.
 TERMS_PER_QUERY = 16
-# If a mask has enough documents among the first ones, the others need not be counted.
+# If a mask allows k of this many first documents, its other documents are not counted.
 COUNTED_FIRST = 4096
 # The number of filters whose masks are kept.
 MASKS_KEPT = 16
-# NumPy finishes 500 queries of 4,096 documents before numba is imported.
+# NumPy answers 500 queries on 4,096 documents in the time in which numba is imported.
 FEW_DOCUMENTS = 4096
 FEW_QUERIES = 500
 
@@ -53,9 +53,10 @@ class Origin:
     Attributes:
         columns: see ``Source``.
         filters: see ``Source``.
-        digests: a digest of each document, its filter values and its id. uint64.
-        span: the number of positions that were ever given to documents, and of skipped rows.
-        positions: the position of each document, ascending. None if none was removed or skipped.
+        digests: for each document, a digest of its text, filter values and id. uint64.
+        span: the number of positions so far, with those of removed documents and skipped rows.
+        positions: the position of each document, ascending. None if no document was removed and no
+            row was skipped.
         cache_key: the fingerprint of the dataset in ``datasets``, if the documents are rows of a
             dataset.
         id_column: see ``Source.ids``.
@@ -78,12 +79,12 @@ class Origin:
         return np.arange(self.span) if self.positions is None else self.positions
 
     def plus(self, digests: Array, is_kept: Mask, ids: Sequence[str]) -> Origin:
-        """Return the origin with more documents.
+        """Return the origin with documents added.
 
         Args:
             digests: the digests of the new documents.
-            is_kept: for each new row, whether it is a document, and not skipped.
-            ids: the ids of the new documents. Empty without ids.
+            is_kept: for each new row, whether it is a document (True) or skipped.
+            ids: the ids of the new documents. Empty if the index has no ids.
         """
         positions = self.positions
         if positions is not None or not is_kept.all():
@@ -98,7 +99,7 @@ class Origin:
         )
 
     def only(self, keep: Mask) -> Origin:
-        """Return the origin of some documents."""
+        """Return the origin with only the documents that ``keep`` marks."""
         return replace(
             self,
             digests=self.digests[keep],
@@ -108,19 +109,19 @@ class Origin:
         )
 
     def source(self, data: Any) -> Source:
-        """Return data as a source of documents of the same kind."""
+        """Return data as a source of documents, with the columns of this origin."""
         if self.columns is not None:
             data = rows_of(data)
         return Source(data, self.columns, self.filters, self.id_column, self.empty)
 
     def documents_at(self, positions: Sequence[int]) -> Array:
-        """Return the numbers of the documents at some positions."""
+        """Return the number of the document at each position. Numbers have no gaps."""
         numbers = np.asarray(positions, dtype=np.int64)
         return numbers if self.positions is None else np.searchsorted(self.positions, numbers)
 
 
 class Content(NamedTuple):
-    """What an index consists of. It is never changed, only replaced."""
+    """The parts of an index. The tuple is never changed, only replaced by another one."""
 
     scorer: InvertedScorer
     filters: Filters
@@ -189,7 +190,7 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
     Args:
         before: the index. It is not changed.
         parameters: the method and its parameters.
-        removed: the positions, distinct.
+        removed: the positions of the documents to remove, distinct.
 
     Raises:
         InputError: there is no document at a position, or no document with a term would be left.
@@ -212,7 +213,7 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
 
 
 def common_start(first: Array, second: Array) -> int:
-    """Return how many documents are the same, from the first one on."""
+    """Return the length of the common prefix of two arrays of digests."""
     size = min(len(first), len(second))
     differs = first[:size] != second[:size]
     return int(np.append(differs, True).argmax())
@@ -236,14 +237,14 @@ class InvertedScorer:
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
         self._search = Search(self.postings)
-        # The number of queries so far. Infinite once the search is chosen.
+        # The number of queries so far. Infinite once NumPy or numba was chosen for good.
         self._queries = 0.0
-        # The number of queries in batches so far.
+        # The number of queries in batches so far, which decides whether a hash table pays off.
         self._encoded = 0
         self._table: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Weights and rows follow from the counts, and are computed again where they are needed.
+        # Only the counts are pickled: weights and rows are computed again from them.
         return type(self), (self.counts, self.parameters)
 
     def scores(self, terms: Sequence[str]) -> Floats:
@@ -270,7 +271,7 @@ class InvertedScorer:
         """Return the k best documents in ``mask`` that have a term of the query.
 
         Args:
-            best: the result of ``top``, with all documents.
+            best: the result of ``top``, which may have documents without a term of the query.
             terms: the terms of the query.
             k: see ``top``.
             mask: see ``top``.
@@ -280,23 +281,23 @@ class InvertedScorer:
         is_match = self._search.have_a_term(numbers, documents)
         if is_match.all():
             return best
-        # Documents without a term can rank above others: their score is the same or, with a
-        # negative idf, higher. So the documents of the postings are ranked.
+        # A document without a term of the query can rank above a document with one: its score can
+        # be equal or, with a negative idf, higher. So only documents in the postings are ranked.
         return self._search.top_matching(numbers, k, mask)
 
     def _prepare(self, queries: int, k: int, mask: Mask | None) -> int:
-        """Choose the search, and return how many documents are returned per query."""
+        """Choose NumPy or numba, and return the number of hits per query."""
         if self._queries < math.inf:
             self._choose_search(queries)
         if mask is None:
             return min(k, self.postings.size)
-        # Most masks have k documents among the first. The others are not counted.
+        # Most masks allow k of the first documents, so counting all of them is rarely needed.
         if np.count_nonzero(mask[:COUNTED_FIRST]) >= k:
             return k
         return min(k, int(np.count_nonzero(mask)))
 
     def _part(self, tokenizer: Tokenizer, texts: Sequence[str]) -> Part:
-        """Return a function that returns the terms of some texts, compiled if that saves time."""
+        """Return a function that finds the terms of some texts, compiled if that saves time."""
         self._encoded += len(texts)
         if (
             type(tokenizer) is not Words
@@ -316,7 +317,7 @@ class InvertedScorer:
         return [number for number in numbers if number is not None]
 
     def _choose_search(self, queries: int) -> None:
-        """Use the compiled search from now on, if numba is installed and worth importing."""
+        """Switch to the compiled search if numba is installed, and importing it pays off."""
         self._queries += queries
         size = max(self.postings.size, FEW_DOCUMENTS)
         if self._queries * size > FEW_QUERIES * FEW_DOCUMENTS or "numba" in sys.modules:
@@ -332,8 +333,8 @@ class Filters:
     """The values of the filter columns.
 
     Attributes:
-        values: column -> the distinct values, as JSON, in the order of first occurrence.
-        codes: column -> each document's value, as a number into ``values``. int32.
+        values: column -> the distinct values, as JSON, in first-seen order.
+        codes: column -> for each document, the index of its value in ``values``. int32.
     """
 
     values: dict[str, list[str]]
@@ -347,7 +348,7 @@ class Filters:
         return cls(values, {column: np.empty(0, dtype=np.int32) for column in columns})
 
     def plus(self, rows: Sequence[Sequence[str]]) -> Filters:
-        """Return the filters with more rows, which have one value per column."""
+        """Return the filters with rows added. A row has one value per column."""
         filters = Filters({}, {})
         for number_of_column, column in enumerate(self.values):
             numbers = {value: number for number, value in enumerate(self.values[column])}
@@ -358,11 +359,11 @@ class Filters:
         return filters
 
     def only(self, keep: Mask) -> Filters:
-        """Return the filters of some documents."""
+        """Return the filters with only the documents that ``keep`` marks."""
         return Filters(self.values, {column: codes[keep] for column, codes in self.codes.items()})
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
-        """Return the documents with these values in all of these columns."""
+        """Return a mask of the documents with an allowed value in every column of ``where``."""
         columns = checked_where(where).items()
         masks = [self._column_mask(column, allowed) for column, allowed in columns]
         if not masks:
@@ -388,7 +389,8 @@ class Filters:
                     f"no document has {text} in {column!r}; the first values are {examples}"
                 )
             codes.append(values.index(text))
-        # A filter is used for many queries, and comparing all documents takes longer than a query.
+        # Masks are cached: many queries use the same filter, and comparing the values of all
+        # documents takes longer than a query.
         key = column, tuple(codes)
         mask = self._masks.get(key)
         if mask is None:
@@ -396,13 +398,13 @@ class Filters:
             earlier_masks = self._masks
             if len(earlier_masks) >= MASKS_KEPT:
                 earlier_masks = {}
-            # A new dict, so that another thread never sees one that changes.
+            # The dict is replaced, not changed, because other threads may be reading it.
             self._masks = {**earlier_masks, key: mask}
         return mask
 
 
 def _values(allowed: Any) -> list[Any]:
-    """Return the values that a filter allows: one, or those of a list, set, array or column."""
+    """Return the values that a filter allows: a single value, or the items of a container."""
     is_one = isinstance(allowed, str | bytes | Mapping) or not is_iterable(allowed)
     if is_one:
         return [allowed]
@@ -410,10 +412,10 @@ def _values(allowed: Any) -> list[Any]:
 
 
 def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
-    """Return postings, whose weights are computed term by term when a query first has the term.
+    """Return postings. The weights of a term are computed when a query first contains the term.
 
-    The bound of a term's weights needs no weights: it is the weight of the highest count in the
-    shortest document.
+    The upper bound of a term's weights is known before: it is the weight that the term's highest
+    count would have in the shortest document.
     """
     starts = counts.starts
     documents = counts.documents
@@ -423,8 +425,8 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
     relative = 1 - parameters.b + parameters.b * lengths.astype(np.float64) / mean_length
     base = parameters.base(idf)
     weights = np.empty(len(documents))
-    # Except for rounding, no weight is higher than in the shortest document with the term's highest
-    # count.
+    # Unless idf is negative, weights grow with the count and fall with the length, so these are upper
+    # bounds except for rounding, for which ``highest`` has a margin.
     most = np.maximum.reduceat(counts.counts, starts[:-1])
     bounds = parameters.weights(idf, most, relative[lengths > 0].min())
     highest = bounds - base + (np.abs(bounds) + base) * 1e-12
@@ -437,7 +439,7 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
         rare = terms[frequencies < RARE]
         frequent = terms[frequencies >= RARE]
         for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):
-            # Weigh many rare terms at once.
+            # A call of NumPy per rare term would take longer than the computation itself.
             step = rare[first : first + POSTINGS_PER_STEP // RARE]
             frequencies_of_step = starts[step + 1] - starts[step]
             postings = ranges(starts[step], frequencies_of_step)

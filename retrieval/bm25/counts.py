@@ -20,16 +20,16 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
 class TermCounts:
     """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
 
-    All that depends on the collection as a whole is computed from it, so documents can be added and
-    removed.
+    Everything that depends on the whole collection, such as idf, is computed from this matrix, so
+    documents can be added and removed.
 
     Attributes:
         vocabulary: the number of each term. Every term is in a document.
         starts: the start of each term's postings, and the end of the last. int64, terms + 1.
         documents: positions of documents, ascending for each term. int32.
         counts: how often the term occurs in these documents. The narrowest unsigned type.
-        places: where the term first occurs in these documents, the narrowest unsigned type. Empty
-            if not needed.
+        places: where the term first occurs in each of these documents. The narrowest unsigned type.
+            Empty if the method does not depend on the order of terms.
         lengths: the number of terms in each document. int32.
     """
 
@@ -41,7 +41,7 @@ class TermCounts:
     lengths: Array
 
     def plus(self, new: TermCounts) -> TermCounts:
-        """Return the counts with more documents, whose vocabulary and numbers continue this one's."""
+        """Return the counts with the documents of ``new``, whose vocabulary continues this one."""
         added = np.diff(new.starts)
         new_terms = len(added) + 1 - len(self.starts)
         ends = np.append(self.starts[1:], np.full(new_terms, self.starts[-1]))
@@ -69,7 +69,7 @@ class TermCounts:
         )
 
     def only(self, keep: Mask) -> TermCounts:
-        """Return the counts of some documents, numbered anew, and of the terms that they have."""
+        """Return the counts of the documents that ``keep`` marks, with new numbers."""
         # Drop the postings of other documents.
         remaining = keep[self.documents]
         frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
@@ -100,8 +100,8 @@ class TermCounts:
 class TermCounter:
     """Counts the terms of documents, block by block. It stores the counts, not the documents.
 
-    It needs 3 bytes of memory per posting (a term in a document), 5 with places, and the
-    vocabulary, and 5 to 7 bytes more when the counts are put together.
+    Besides the vocabulary, this takes 3 bytes of memory per posting (a term in a document), or 5
+    with places, and another 5 to 7 bytes while ``counts`` merges the blocks.
 
     Args:
         tokenizer: see ``BM25Index``.
@@ -143,8 +143,8 @@ class TermCounter:
         documents = documents[firsts]
         places = order[firsts] - ends[documents] if self.with_places else firsts[:0]
 
-        # Find where the postings of each term begin. Documents are numbered within the block, by 16
-        # bits, until all blocks are put together.
+        # Find where the postings of each term begin. Until the blocks are merged, documents are
+        # numbered within the block, so that 16 bits are enough.
         postings = [_narrow(documents), _narrow(counts), _narrow(places)]
         runs = np.flatnonzero(_changes(numbers))
         frequencies = np.diff(runs, append=len(numbers))
@@ -170,7 +170,7 @@ class TermCounter:
         free = starts[:-1].copy()
         self._blocks.reverse()
         while self._blocks:
-            # Taking the blocks out one by one frees the memory of each after it is copied.
+            # ``pop`` frees the memory of each block after it is copied.
             first, terms, runs, (block_documents, *block_arrays) = self._blocks.pop()
             index = ranges(free[terms], runs)
             documents[index] = block_documents.astype(np.int32) + np.int32(first)
@@ -185,7 +185,7 @@ class TermCounter:
 
 
 def ranges(starts: Array, lengths: Array) -> Array:
-    """Return the ranges of numbers with these starts and lengths, one after the other."""
+    """Return the concatenation of the integer ranges with these starts and lengths."""
     shifts = starts - (np.cumsum(lengths) - lengths)
     index: Array = np.repeat(shifts, lengths)
     index += np.arange(len(index))
@@ -193,7 +193,7 @@ def ranges(starts: Array, lengths: Array) -> Array:
 
 
 def _narrow(values: Array) -> Array:
-    """Return values from 0 in the narrowest type that has room for them."""
+    """Return non-negative values in the narrowest unsigned type that can hold them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 

@@ -8,8 +8,8 @@ A score is a sum over the query's terms, with repetitions. For each term, a meth
   length
 - the weight in a document that does not contain it
 
-If ``rank_bm25`` has the method, the operations and their order are the same as there, so that sums
-agree to the last bit.
+For the methods of ``rank_bm25``, the operations and their order are the same as in that package, so
+that scores agree to the last bit.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DELTAS = {"bm25+": 1.0, "bm25l": 0.5, "bm25l-paper": 0.5}
 
 def idf_robertson(n: int, df: int) -> float:
     """Return Robertson and Sparck Jones' weight, below 0 if most documents have the term."""
-    # As in rank_bm25. The logarithm of the quotient has other last bits.
+    # As in rank_bm25: the logarithm of the quotient would differ in the last bits.
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 
 def idf_floored(n: int, df: int) -> float:
-    """Return the same weight, but not below 0, as for "robertson" in bm25s."""
+    """Return ``idf_robertson``, or 0 if it is negative, as bm25s does for "robertson"."""
     return math.log(max(1.0, (n - df + 0.5) / (df + 0.5)))
 
 
@@ -68,19 +68,19 @@ def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floa
 
 
 def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh as ``rank_bm25.BM25L``: by the weight of Lv and Zhai (SIGIR 2011) times tf."""
+    """Weigh as ``rank_bm25.BM25L`` does: BM25L (Lv and Zhai, SIGIR 2011) multiplied by tf."""
     ctd = tf / relative
     return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
 
 
 def weigh_bm25l_paper(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh by BM25L as published (Lv and Zhai, SIGIR 2011): 0 without the term."""
+    """Weigh by BM25L as published (Lv and Zhai, SIGIR 2011)."""
     ctd = tf / relative
     return idf * ((p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta))
 
 
 def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh by BM25+ (Lv and Zhai, CIKM 2011), with delta for every document."""
+    """Weigh by BM25+ (Lv and Zhai, CIKM 2011). ``base`` gives all other documents delta, too."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
 
@@ -121,7 +121,7 @@ class Parameters:
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"{name} is {value!r:.60}; expected a number")
         delta = DELTAS.get(method, 0.0) if delta is None else delta
-        # Not-a-number fails such comparisons, too.
+        # NaN fails such comparisons, too.
         if not 0 <= b <= 1:
             raise InputError(f"b is {b}; it must be from 0 to 1")
         for name, value in (("k1", k1), ("delta", delta)):
@@ -132,13 +132,13 @@ class Parameters:
         return cls(method, float(k1), float(b), float(delta), float(epsilon))
 
     def used(self) -> dict[str, str | float]:
-        """Return the method and the parameters that it uses."""
+        """Return the method, and those of the parameters that the method uses."""
         unused = {"delta": self.method not in DELTAS, "epsilon": self.method != "okapi"}
         return {name: value for name, value in asdict(self).items() if not unused.get(name)}
 
     @property
     def sums_idf(self) -> bool:
-        """Whether weights depend on the order in which terms first occur (see ``idf``)."""
+        """Return whether weights depend on the order in which terms first occur (see ``idf``)."""
         return self.method == "okapi"
 
     def idf(self, documents: int, frequencies: Ints) -> Floats:
@@ -150,8 +150,8 @@ class Parameters:
                 their first occurrence.
         """
         formula = FORMULAS[self.method][0]
-        # The last bit of np.log depends on the processor, so each distinct frequency gets math.log.
-        # There are few.
+        # The last bit of np.log depends on the processor, so math.log is called for each distinct
+        # frequency. There are few of them.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
         idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]
         if self.sums_idf and len(idf):

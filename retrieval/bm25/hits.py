@@ -57,11 +57,11 @@ class Ranking(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocuments:
-    """The documents of an index, by which its hits are named.
+    """The documents of an index, from which hits get their ids and texts.
 
     Attributes:
-        origin: the documents.
-        dataset: the dataset that was indexed, for texts. None if it is not there.
+        origin: positions and ids of the documents.
+        dataset: the indexed dataset, which has the texts. None if it is not available.
     """
 
     origin: Origin
@@ -71,20 +71,21 @@ class IndexedDocuments:
 class Hits(Ranking):
     """Positions and scores of a query's best documents, best first.
 
-    Iterating gives (position, score) pairs. Hits with the same positions and scores are equal. Both
-    lists can be replaced, for example by those of a reranker; ids and texts follow the positions.
+    Iterating gives (position, score) pairs. Hits with the same positions and scores are equal. The
+    lists of positions and scores can be replaced, for example by those of a reranker. Ids and texts
+    follow the positions.
 
     The hits of a batch share two arrays, one row per query. A row becomes a list when it is first
-    read, because making the lists of ten documents takes as long as finding these.
+    read, because building the lists of ten documents takes as long as the search itself.
 
     Args:
-        positions: the positions, or an array with those of a batch.
+        positions: the positions, or an array with the positions of a batch.
         scores: the scores, in the same form.
         documents: the documents of the index.
-        row: the number of the query in a batch.
+        row: the row of the query in the arrays of a batch.
     """
 
-    # No dataclass: a property could not replace its fields.
+    # This is not a dataclass, because its fields could not be properties.
     __slots__ = ("_documents", "_positions", "_row", "_scores")
 
     def __init__(
@@ -101,7 +102,7 @@ class Hits(Ranking):
 
     @property
     def positions(self) -> list[int]:
-        """The positions of the documents."""
+        """Return the positions of the documents."""
         positions = self._positions
         if not isinstance(positions, list):
             positions = self._positions = positions[self._row].tolist()
@@ -113,7 +114,7 @@ class Hits(Ranking):
 
     @property
     def scores(self) -> list[float]:
-        """The scores of the documents."""
+        """Return the scores of the documents."""
         scores = self._scores
         if not isinstance(scores, list):
             scores = self._scores = scores[self._row].tolist()
@@ -131,7 +132,7 @@ class Hits(Ranking):
     __hash__ = None  # type: ignore[assignment]  # the lists can be changed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Not the whole batch: a process that gets one query's hits needs no others.
+        # Only the row of this query is pickled, not the arrays of the whole batch.
         return Hits, (self.positions, self.scores, self._documents)
 
     def __len__(self) -> int:
@@ -142,7 +143,7 @@ class Hits(Ranking):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the documents. Without a column with ids, their positions as strings."""
+        """Return the ids of the documents, or without ids their positions as strings."""
         if self._documents is None or self._documents.origin.ids is None:
             return list(map(str, self.positions))
         origin = self._documents.origin
@@ -151,11 +152,11 @@ class Hits(Ranking):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the documents, as they were indexed.
+        """Return the texts of the documents, as they were indexed.
 
         Raises:
-            InputError: the index has no dataset to read them from. It has one if it was built from
-                a ``datasets.Dataset``, or attached to it by ``add_bm25_index``.
+            InputError: the index has no dataset with the texts. An index has one if it was built
+                from a ``datasets.Dataset``, or attached to one by ``add_bm25_index``.
         """
         if self._documents is None or self._documents.dataset is None:
             raise InputError(
@@ -163,7 +164,7 @@ class Hits(Ranking):
                 "attach it by add_bm25_index(dataset, index=index)"
             )
         columns = self._documents.origin.columns or []
-        # The user may have set a format, in which texts are not strings of Python.
+        # The user may have set a format in which texts are not Python strings.
         rows = self._documents.dataset.select_columns(columns).with_format(None)[self.positions]
         return [joined_text(texts) for texts in zip(*(rows[name] for name in columns), strict=True)]
 

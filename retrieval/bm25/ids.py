@@ -1,4 +1,4 @@
-"""The ids of an index's documents, in arrays: they are saved with it, and memory-mapped."""
+"""The ids of an index's documents, in arrays that are saved with the index and memory-mapped."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Ids:
     """The id of each document.
 
     Attributes:
-        data: the ids as UTF-8, one after the other. uint8.
-        ends: where each id starts in ``data``, and the end of the last. int64.
+        data: the concatenated ids as UTF-8. uint8.
+        ends: where each id starts in ``data``, and the end of the last id. int64.
     """
 
     data: Array
@@ -26,7 +26,7 @@ class Ids:
 
     @classmethod
     def of(cls, ids: Sequence[str], before: Ids | None = None) -> Ids:
-        """Return ids, after those of earlier documents.
+        """Return the ids in ``before``, if any, followed by ``ids``.
 
         Raises:
             InputError: an id is repeated.
@@ -34,7 +34,7 @@ class Ids:
         all_ids = [*before.all(), *ids] if before else list(ids)
         if len(set(all_ids)) < len(all_ids):
             raise InputError(f"the id {_repeated(all_ids)!r} is repeated")
-        # JSON can have lone surrogates, which plain UTF-8 cannot encode.
+        # Strings from JSON can contain lone surrogates, which plain UTF-8 cannot encode.
         encoded = [id.encode("utf-8", "surrogatepass") for id in all_ids]
         ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
@@ -54,7 +54,7 @@ class Ids:
         return [data[start:end].decode("utf-8", "surrogatepass") for start, end in bounds]
 
     def only(self, keep: Mask) -> Ids:
-        """Return the ids of some documents."""
+        """Return only the ids of the documents that ``keep`` marks."""
         return Ids.of([self[document] for document in np.flatnonzero(keep).tolist()])
 
 

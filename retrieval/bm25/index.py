@@ -73,8 +73,8 @@ class BM25Index(Displayed):
             the other methods.
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
-            default; it can also remove stop words and stem), or any other. A
-            method ``batch`` is used if it exists.
+            default; it can also remove stop words and stem), or a custom function. If the
+            tokenizer has a method ``batch``, it is called with a list of strings.
         backend: "qabench", or "rank_bm25" to compute scores with that package, which is slower.
             Such an index cannot be changed or saved.
         progress: called with the number of documents processed, after each block.
@@ -86,8 +86,8 @@ class BM25Index(Displayed):
     Attributes:
         parameters: the method and its parameters.
         tokenizer: the tokenizer, for documents and queries.
-        about: what the caller wants to save with the index, such as where the documents are from.
-            JSON.
+        about: a JSON object that is saved with the index, such as where the documents are from.
+            Callers may change it.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class BM25Index(Displayed):
     ) -> Self:
         """Build an index of a dataset's rows. Positions are the numbers of rows, from 0.
 
-        Several columns are joined by a newline, without those that are empty.
+        The texts of several columns are joined by a newline. Empty ones are left out.
 
         Args:
             dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, a table of Arrow, a
@@ -138,8 +138,8 @@ class BM25Index(Displayed):
             column: the name of one or several string columns.
             filters: columns of strings, numbers or booleans by which a search can be restricted.
                 See ``search``.
-            ids: a column of strings or integers, all different, that name the documents in
-                ``Hits.ids``. They are saved with the index.
+            ids: a column with a different string or integer in each row, for ``Hits.ids``. The ids
+                are saved with the index.
             empty: what to do with rows whose columns are all empty, blank or None: "skip" leaves
                 them out (``skipped`` counts them, and no other row changes its position), "error",
                 or "index" for documents without terms, as in ``rank_bm25``.
@@ -163,28 +163,28 @@ class BM25Index(Displayed):
 
     @property
     def columns(self) -> list[str] | None:
-        """The text columns of the indexed dataset. None if the documents were strings."""
+        """Return the text columns of the indexed dataset, or None if the documents were strings."""
         return self._origin.columns
 
     @property
     def filters(self) -> dict[str, list[Any]]:
-        """The distinct values of the filter columns, by column."""
+        """Return the distinct values of each filter column."""
         values = self._filters.values
         return {column: [json.loads(value) for value in values[column]] for column in values}
 
     @property
     def positions(self) -> Ints:
-        """The position of each document, ascending, with gaps for removed and skipped rows."""
+        """Return the position of each document, ascending. Removed and skipped rows leave gaps."""
         return self._origin.numbers()
 
     @property
     def ids(self) -> list[str] | None:
-        """The ids of the documents, or None if no column with ids was named."""
+        """Return the ids of the documents, or None if no column with ids was named."""
         return None if self._origin.ids is None else self._origin.ids.all()
 
     @property
     def skipped(self) -> int:
-        """The number of positions without a document: rows without text, and removed documents."""
+        """Return the number of rows without text and of removed documents."""
         return self._origin.span - len(self)
 
     def tables(self) -> list[Table]:
@@ -204,8 +204,8 @@ class BM25Index(Displayed):
     def scores(self, query: str) -> Floats:
         """Return the query's score for every position: an array (positions,) of float64.
 
-        Zeros if no document has any of the query's terms. The score of a position whose document
-        was removed is -inf.
+        All scores are 0 if no document has any of the query's terms. The score of a position
+        without a document is -inf.
         """
         checked_string("the query", query)
         scores = self._scorer.scores(tokenize(self.tokenizer, [query])[0])
@@ -235,8 +235,8 @@ class BM25Index(Displayed):
                 change scores.
             where: filter column -> the allowed value, or a list of allowed values, such as
                 ``{"chapter": 3}``.
-            matching_only: whether documents without any term of the query are left out. They fill
-                the result otherwise, with the score of the first of them (0, and more for bm25+).
+            matching_only: whether documents without any term of the query are left out. Otherwise,
+                such documents fill up the result to k. Their score is 0, or higher for bm25+.
 
         Raises:
             InputError: k is below 1, the mask has another length or type, a column is not a filter,
@@ -264,7 +264,7 @@ class BM25Index(Displayed):
         where: Mapping[str, Any] | None = None,
         matching_only: bool = False,
     ) -> list[Hits]:
-        """Return the hits of ``search`` for each query. Each processor has a thread."""
+        """Return the hits of ``search`` for each query, with one thread per processor."""
         texts = checked_queries(queries)
         allowed = self._mask(mask, where)
         documents, scores = self._scorer.top_all(self.tokenizer, texts, checked_k(k), allowed)
@@ -280,7 +280,7 @@ class BM25Index(Displayed):
         return [Hits(documents, scores, names, row) for row in range(len(texts))]
 
     def add(self, documents: Any, progress: Callable[[int], None] | None = None) -> range:
-        """Add documents to the index, which is then the same as one built from all documents.
+        """Add documents. The result is the same as an index built from all documents at once.
 
         Only the new documents are tokenized. Each call copies all postings, so one call for many
         documents is faster than many calls. Do not search in other threads meanwhile. If the call
@@ -292,7 +292,7 @@ class BM25Index(Displayed):
             progress: called with the number of new documents processed, after each block.
 
         Returns:
-            The positions of the new documents, and of rows that are skipped.
+            The range of the new positions, in which skipped rows have a position, too.
 
         Raises:
             InputError: a document is not a string or does not have the columns.
@@ -305,7 +305,7 @@ class BM25Index(Displayed):
         return range(first, self._origin.span)
 
     def remove(self, positions: Iterable[int]) -> None:
-        """Remove documents from the index, which then has the scores of one built from the others.
+        """Remove documents. Scores are then those of an index built from the remaining documents.
 
         The other documents keep their positions, and new documents get new ones. See ``compact``.
 
@@ -331,7 +331,7 @@ class BM25Index(Displayed):
             self._replace(content, self._documents.dataset)
 
     def compact(self) -> Ints:
-        """Number the documents from 0 in their order, and return their positions before."""
+        """Renumber the documents from 0, in the same order, and return their old positions."""
         before = self.positions
         if self._origin.positions is not None:
             origin = replace(self._origin, span=len(self), positions=None, cache_key=None)
@@ -341,17 +341,18 @@ class BM25Index(Displayed):
     def update(
         self, dataset: Any, progress: Callable[[int], None] | None = None
     ) -> tuple[int, int]:
-        """Make the index equal to a dataset's, by adding and removing what differs.
+        """Add and remove documents until the index equals one built from the dataset.
 
         Rows that follow a new or moved row are removed and added again. Rows are compared by
         digests.
 
         Args:
-            dataset: a ``datasets.Dataset``, or a list of rows or strings if the index is of those.
+            dataset: a ``datasets.Dataset``, or a list of rows or strings, as the index was built
+                from.
             progress: called with the number of added documents, after each block.
 
         Returns:
-            The number of documents that were added, and of those that were removed.
+            The number of added and of removed documents.
 
         Raises:
             InputError: see ``add``.
@@ -361,7 +362,7 @@ class BM25Index(Displayed):
             self._replace(self._content, dataset)
             return 0, 0
         digests, rows, span = source.digests()
-        # The steps below can fail. The index itself is replaced only after all of them.
+        # The steps below can fail, so they change a copy, which replaces the index at the end.
         updated = copy.copy(self)
         updated.compact()
         indexed = self._content.origin.digests
@@ -373,7 +374,7 @@ class BM25Index(Displayed):
             if same < len(digests):
                 updated.add(_from(dataset, int(rows[same])), progress)
         else:
-            # ``remove`` refuses to leave no document with a term.
+            # No document stays, which ``remove`` would refuse, so a new index is built.
             updated._replace(build(source, self.parameters, self.tokenizer, progress))
         positions = None if len(rows) == span else rows
         content = updated._content
@@ -395,7 +396,7 @@ class BM25Index(Displayed):
 
         Raises:
             InputError: the tokenizer has no name (a lambda).
-            QabenchError: it cannot be written. An existing file is not changed.
+            QabenchError: the file cannot be written. An existing file is not changed.
         """
         save(checked_path("path", path), self.parameters, self.tokenizer, self._content, self.about)
 
@@ -403,15 +404,17 @@ class BM25Index(Displayed):
     def load(cls, path: str | Path, *, tokenizer: Tokenizer | None = None) -> Self:
         """Open a saved index.
 
-        The file is checked as a whole, and memory-mapped: processes share its postings.
+        The checksum of the whole file is checked. The file is memory-mapped, so that processes
+        share the postings.
 
         Args:
             path: the file.
-            tokenizer: needed if the index was built with a custom function. Must have the same
-                name.
+            tokenizer: required if the index was built with a custom function. It must have the same
+                name as that function.
 
         Raises:
-            InputError: not an index, another format, another tokenizer, or damaged.
+            InputError: the file is not an index, has another format, or is damaged, or the
+                tokenizer is another one.
         """
         if tokenizer is not None:
             _check_tokenizer(tokenizer)
@@ -431,9 +434,9 @@ class BM25Index(Displayed):
         return Content(self._scorer, self._filters, self._origin)
 
     def _replace(self, content: Content, data: Any = None) -> None:
-        """Replace the content, and the dataset that texts are read from, if ``data`` is one."""
+        """Replace the content. If ``data`` is a ``datasets.Dataset``, texts are read from it."""
         self._scorer, self._filters, self._origin = content
-        # An ``IterableDataset`` has no ``data``, and its rows cannot be read by position.
+        # Rows of an ``IterableDataset``, which has no attribute ``data``, have no positions.
         is_dataset = hasattr(data, "select_columns") and hasattr(data, "data")
         self._documents = IndexedDocuments(self._origin, data if is_dataset else None)
 
@@ -485,12 +488,13 @@ def checked_queries(queries: Iterable[str]) -> list[str]:
 
 
 def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
-    """Unmark the documents that ``update`` removes, and return how many are left.
+    """Set ``keep`` to False for the documents that ``update`` removes, and return how many stay.
 
     Args:
         indexed: the digests of the indexed documents.
-        digests: the digests of the new documents.
-        keep: whether each indexed document is among the new ones. Gets whether it stays.
+        digests: the digests of the dataset's documents.
+        keep: before the call, whether the dataset has each indexed document. After it, whether the
+            document stays in the index.
     """
     same = common_start(indexed[keep], digests)
     keep[np.flatnonzero(keep)[same:]] = False
@@ -498,5 +502,5 @@ def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
 
 
 def _from(data: Any, first: int) -> Any:
-    """Return the rows of a dataset or a list from a position on."""
+    """Return the rows of a dataset or a list from the position ``first`` on."""
     return data.select(range(first, len(data))) if hasattr(data, "select") else data[first:]

@@ -34,12 +34,12 @@ class RankBM25Scorer(InvertedScorer):
     def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
         super().__init__(counts, parameters)
         self._search = RankBM25Search(counts, parameters)
-        # From now on, this search is used.
+        # Infinity means that the search is chosen: neither NumPy nor numba replaces this one.
         self._queries = math.inf
 
 
 class RankBM25Search(Search):
-    """Documents of term numbers, scored by a class of ``rank_bm25``.
+    """Searches documents, given as lists of term numbers, with a class of ``rank_bm25``.
 
     Args:
         counts: how often each term occurs in each document.
@@ -57,8 +57,8 @@ class RankBM25Search(Search):
 
         self._counts = counts
 
-        # Terms are numbered by first occurrence. In this order, rank_bm25 sums their idf as if it
-        # read the texts.
+        # Terms are numbered by first occurrence, so rank_bm25 adds up their idf in the same order
+        # as if it read the texts.
         order = np.argsort(counts.documents, kind="stable")
         terms = np.repeat(np.arange(len(counts.vocabulary)), np.diff(counts.starts))
         numbers = np.repeat(terms[order], counts.counts[order])

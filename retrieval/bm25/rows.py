@@ -16,13 +16,13 @@ from qabench.errors import InputError, unknown_name
 from qabench.retrieval.bm25.search import Array
 
 Row = tuple[str, tuple[str, ...], str]
-"""A document: its text, its filter values as JSON, and its id ("" without ids)."""
+"""A document: its text, its filter values as JSON, and its id ("" if the index has no ids)."""
 
 SKIP, ERROR, INDEX = "skip", "error", "index"
 EMPTY = (SKIP, ERROR, INDEX)
 # Reading a dataset row by row is slow, and reading all of it takes too much memory.
 ROWS_A_READ = 256
-# A block is tokenized at once, and ends at the first of these two limits.
+# A block of rows is tokenized at once. It ends when it reaches one of these limits.
 ROWS_A_BLOCK = 8192
 CHARACTERS_A_BLOCK = 4_000_000
 
@@ -36,8 +36,8 @@ class Source:
         columns: the text columns of the dataset. None for strings.
         filters: the filter columns.
         ids: the column with the ids, or None.
-        empty: what is done with rows without text, one of ``EMPTY``. Empty strings are always
-            indexed.
+        empty: what is done with rows without text, one of ``EMPTY``. If the documents are strings,
+            empty ones are always indexed.
     """
 
     data: Any
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def fingerprint(self) -> str | None:
-        """The dataset's fingerprint, which changes with its content, or None for other data."""
+        """Return the fingerprint of a dataset, which changes with its content, or None."""
         return getattr(self.data, "_fingerprint", None) if self.columns else None
 
     def blocks(self) -> Iterator[list[Row | None]]:
@@ -119,7 +119,7 @@ def joined_text(texts: Iterable[Any]) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether a cell has no value: None, or not-a-number, as frames of pandas have it."""
+    """Tell whether a cell has no value: None, or NaN as in a pandas DataFrame."""
     is_nan = isinstance(value, float) and value != value
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
@@ -155,10 +155,11 @@ def checked_columns(name: str, value: object) -> list[str]:
 
 
 def digests_of(block: Sequence[Row]) -> Array:
-    """Return a digest of each row. The filter values are JSON, which has no character 0."""
+    """Return a digest of each row."""
     digests = np.empty(len(block), dtype=np.uint64)
     for row, (text, values, id) in enumerate(block):
         parts = (*values, id, text) if id else (*values, text)
+        # Filter values are JSON, which has no NUL character, so different values have other bytes.
         data = "\0".join(parts).encode("utf-8", "surrogatepass")
         digests[row] = xxhash.xxh3_64_intdigest(data)
     return digests
@@ -185,7 +186,7 @@ def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
     _refuse(texts, expected)
     for position, text in enumerate(texts):
         if hasattr(text, "as_py"):
-            # The items of an array of Arrow.
+            # Items of an Arrow array are scalars.
             text = text.as_py()
         if not isinstance(text, str):
             raise InputError(f"{name} {position} is {text!r:.60}; expected a string{_hint(text)}")
@@ -210,7 +211,7 @@ def rows_of(dataset: Any) -> Any:
     """Return a dataset, a table of Arrow, a frame of pandas or polars, or an iterable of rows.
 
     Raises:
-        InputError: it is something else, which the error names.
+        InputError: ``dataset`` is something else. The message names it.
     """
     if type(dataset).__name__ in ("DatasetDict", "IterableDatasetDict"):
         splits = ", ".join(map(str, dataset))
@@ -246,9 +247,9 @@ def _hint(text: object) -> str:
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, Sequence[Any]]]:
     """Yield some rows at a time, by column."""
     if hasattr(dataset, "iter"):
-        # A ``Dataset`` has ``data``, an ``IterableDataset`` has not.
+        # A ``Dataset`` has the attribute ``data``, but an ``IterableDataset`` does not.
         if hasattr(dataset, "data"):
-            # Take only these columns, as values, whatever format the user has set.
+            # Read only these columns, and as Python values, whatever format the user has set.
             _check_columns("the dataset", dataset.column_names, names)
             dataset = dataset.select_columns(sorted(set(names))).with_format(None)
         yield from dataset.iter(ROWS_A_READ)
@@ -269,16 +270,16 @@ def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, Sequence[A
 def _frame_columns(data: Any) -> list[str] | None:
     """Return the column names of a frame or a table of Arrow, or None for other types."""
     if hasattr(data, "column_names") and hasattr(data, "to_pylist"):
-        # Arrow.
+        # This is an Arrow table.
         return list(data.column_names)
     if hasattr(data, "columns") and hasattr(data, "shape"):
-        # pandas and polars.
+        # This is a frame of pandas or polars.
         return list(map(str, data.columns))
     return None
 
 
 def _cells(column: Any) -> list[Any]:
-    """Return the values of a column of a frame or of a table of Arrow."""
+    """Return the values of a column of a frame or Arrow table."""
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(column, method):
             return list(getattr(column, method)())
@@ -290,7 +291,7 @@ def _check_columns(where: str, columns: Iterable[str], names: list[str]) -> None
 
     Args:
         where: the row or dataset, for messages.
-        columns: its columns.
+        columns: the columns that the row or dataset has.
         names: the columns that the index needs.
 
     Raises:

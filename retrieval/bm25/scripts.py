@@ -6,8 +6,8 @@ Chinese, Japanese, Thai, Lao, Khmer and Burmese no space separates words, and di
 the terms are all pairs of neighboring characters (bigrams), and a character alone if it has no
 neighbor. A character includes its combining marks.
 
-Bigrams: Lucene's ``CJKAnalyzer`` has them for Han and Kana. Its analyzers for the others need
-dictionaries.
+Lucene's ``CJKAnalyzer`` also forms bigrams for Han and Kana. Lucene's analyzers for the other
+scripts need dictionaries.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ BLOCKS = (
     (0x1AFF0, 0x1B16F),  # Kana
     (0x20000, 0x3FFFF),  # Han
 )
-# Not "Me": a circle around a digit is not a part of a number.
+# The category "Me" is left out: a circle around a digit is not part of a number.
 MARKS = ("Mn", "Mc")
-# Above it, the only marks are variation selectors.
+# All marks above this code point are variation selectors.
 LAST_MARK = 0x1FFFF
 # The parts of Korean syllables.
 JAMO = ("\u1100", "\u11ff")
@@ -53,7 +53,7 @@ JAMO = ("\u1100", "\u11ff")
 VIRAMA = 9
 
 OTHER, WORD, UNIT, MARK = range(4)
-"""Classes of characters: in no word, in words, in bigrams, and part of the character before."""
+"""Classes of characters: separators, parts of words, parts of bigrams, and combining marks."""
 
 
 @cache
@@ -78,13 +78,15 @@ def classes() -> Array:
     return table
 
 
-# Variation selectors and joiners. ``_ignored`` finds those of them that ``normalized`` removes.
+# Variation selectors and joiners: a quick test. ``_ignored`` matches those that are removed.
 IGNORED = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u200c\u200d]")
 
 
 @cache
 def _ignored() -> re.Pattern[str]:
-    """Return a pattern of marks that only choose another form of the same letters."""
+    """Return a pattern for marks that only choose another form of the same letters: variation
+    selectors, and joiners after a virama, the sign that joins consonants.
+    """
     marks = np.flatnonzero(classes() == MARK).tolist()
     viramas = [code for code in marks if unicodedata.combining(chr(code)) == VIRAMA]
     joiners = f"(?<=[{''.join(map(chr, viramas))}])[\\u200c\\u200d]"
@@ -112,7 +114,7 @@ def _is_special_character(character: str) -> bool:
     if classes()[ord(character)] >= UNIT or _ignored().match(character):
         return True
     if JAMO[0] <= character <= JAMO[1]:
-        # NFC combines these parts to syllables.
+        # NFC combines the parts of a syllable.
         return True
     return unicodedata.normalize("NFC", character) != character
 
@@ -123,7 +125,7 @@ def is_in_words(text: str) -> bool:
 
 
 def spaced(texts: Sequence[str]) -> list[str]:
-    """Return normalized texts as their terms, with spaces between them and nothing else."""
+    """Return each normalized text as its terms, separated by spaces."""
     # One array of all texts, with a line break after each: all characters are classified at once.
     codes = _codes("\n".join([*texts, ""]))
     of_code = classes()[codes]
@@ -154,17 +156,18 @@ def _with_bigrams(
     Args:
         codes: the code points of all texts.
         of_code: the class of each code point.
-        of_base: the same, except that a mark (an accent) has the class of the character before it.
+        of_base: as ``of_code``, except that a combining mark has the class of its base character.
         text_ends: the end of each text.
     """
-    # Words: from a change to the class of words to the next change.
+    # A word is a run of characters of the class WORD.
     changes = np.flatnonzero(of_base[1:] != of_base[:-1]) + 1
     starts = np.append(0, changes).astype(np.int32)
     ends = np.append(changes, len(codes)).astype(np.int32)
     in_run = of_base[starts]
     words = in_run == WORD
 
-    # Bigrams: from each character to the end of the next one, or of the character if it is alone.
+    # A bigram goes from a character to the end of the next one, or only to its own end if the run
+    # has a single character.
     units = np.flatnonzero(of_code == UNIT).astype(np.int32)
     run_ends = ends[in_run == UNIT]
     run_end = run_ends[np.searchsorted(run_ends, units, side="right")]
@@ -172,12 +175,12 @@ def _with_bigrams(
     after_following = np.append(following[1:], np.int32(len(codes)))
     is_last = following >= run_end
     is_first = np.append(True, is_last[:-1])
-    # The last character of several has not begun a bigram.
+    # The last character of a run begins no bigram, unless the run has a single character.
     is_term = ~is_last | is_first
     starts = np.concatenate((starts[words], units[is_term]))
     ends = np.concatenate((ends[words], np.minimum(after_following, run_end)[is_term]))
 
-    # Copy all terms in their order, each with the character behind it, which becomes a space.
+    # Copy all terms in order, each with the character after it, which is replaced by a space.
     order = np.argsort(starts, kind="stable")
     starts = starts[order]
     sizes = ends[order] - starts + 1

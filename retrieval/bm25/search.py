@@ -1,8 +1,8 @@
 """Postings by term, and their search in NumPy.
 
-``compiled`` has the same search for numba (extra ``fast``).
+The module ``compiled`` implements the same search for numba (extra ``fast``).
 
-Both return the k best documents and their scores as if all documents were scored, to the last bit.
+Both return the same k documents and scores as if all documents were scored, to the last bit.
 Small collections are scored as a whole. In larger ones, an upper bound of every document's score is
 computed in 16-bit integers, which is much faster than scores, and only the few documents whose
 bound is high enough are scored.
@@ -18,14 +18,15 @@ over the query's terms, of the gain in units, rounded down, plus 1: more than th
 or more. A document whose total is below that gains at least one unit less, and cannot be among the
 k best. All others are scored.
 
-**Rounding.** The scores are sums of 64 bits in the query's order, as in ``rank_bm25``, so they can
-be off by ``n`` halves of a unit in the last place of the largest sum. Four times that must be less
-than ``unit``, or else all documents are scored, as they are if the totals could exceed 16 bits or
-if there are too many candidates.
+**Rounding.** The scores are sums of 64-bit floats in the query's order, as in ``rank_bm25``, so
+they can be off by ``n`` halves of a unit in the last place of the largest sum. If four times that
+is not less than ``unit``, all documents are scored. All documents are also scored if the totals
+could exceed 16 bits, or if there are too many candidates.
 
-**Frequent terms**, in at least one of 16 documents, have a row with a value per document, computed
-when a query first has the term: in small collections the addend to the score, in larger ones a
-byte, the addend to the total. Adding rows is vectorized. The postings of other terms are read.
+**Frequent terms** are terms in at least one of 16 documents. Each has a row with one value per
+document, computed when a query first has the term: the addend to the score in small collections,
+and the addend to the total, one byte, in larger ones. Adding rows is vectorized. For all other
+terms, the postings are read.
 """
 
 from __future__ import annotations
@@ -46,23 +47,22 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Results = tuple[list[int], list[float]]
 # The positions and scores for many queries, as arrays with one row per query.
 BatchResults = tuple[Array, Array]
-# A function of the first and the last of some queries: their terms, and the ends of their terms.
-# See ``Search.top_all``.
+# A function that returns the terms of a range of queries, and where each query's terms end. See
+# ``Search.top_all``.
 Part = Callable[[int, int], tuple[Array, Array]]
 
 # Scoring all of up to 2,000 documents takes half as long as computing bounds.
 SMALL = 2000
 # A term is frequent if at least one in 16 documents contains it.
 SHARE = 16
-# The maximum of the gain of a frequent term and of any term, in the units in which gains are
-# stored.
+# The highest gain, in units, of a frequent term (a byte has to hold it) and of any term.
 LEVELS = 254
 RARE_LEVELS = 1024
-# Limits for the rows of frequent terms.
+# The maximum number of rows of frequent terms, and of their bytes.
 MOST_ROWS = 256
 MOST_BYTES = 1 << 28
-# Values in place of a row's number: the row is not computed yet, or the term gets no row, because
-# it is rare or there is no room.
+# These values in place of a row's number mean that the term was in no query yet (MISSING), or that
+# it gets no row because it is rare or all rows are used (FULL).
 MISSING = -1
 FULL = -2
 MOST_TOTAL = np.iinfo(np.uint16).max
@@ -81,10 +81,10 @@ class Postings:
         documents: positions of documents, ascending for each term. int32.
         weights: the addends of the term to the scores of these documents. float64.
         base: the addend of each term to the score of a document without it. float64, one per term.
-        highest: at least the largest weight of each term minus its base. float64, one per term.
+        highest: an upper bound of each term's weights minus its base. float64, one per term.
         size: the number of documents.
-        compute: called with terms before their weights are first used. Sets them. None: all are
-            set.
+        compute: a function that sets the weights of terms, called before their first use. None if
+            all weights are set.
     """
 
     starts: Array
@@ -102,11 +102,12 @@ class Search:
     Terms are numbers, in the query's order and with repetitions.
 
     Attributes:
-        rows: the row of each term in ``values``. Negative: none.
-        small: whether all documents are scored.
+        rows: the row of each term in ``values``. Negative for a term without a row.
+        small: whether the collection is so small that all documents are scored.
         values: the rows of frequent terms, see the module. float64 if ``small``, else uint8.
         unit: see the module.
-        most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less. See Rounding.
+        most_terms: for a query of n terms, only candidates are scored if ``n * (n + 2)`` is less
+            than this. See Rounding in the module.
     """
 
     compiled = False
@@ -142,8 +143,8 @@ class Search:
             if self.small and row >= 0:
                 sums += self.values[row]
                 continue
-            # A document gets either the weight or the base. The sum with the weight is taken before
-            # the base is added to all documents.
+            # A document gets either the weight or the base. The sums with the weight are computed
+            # first, because the base is then added to all documents.
             raised = sums[documents] + weights
             if base:
                 sums += base
@@ -169,8 +170,9 @@ class Search:
         """Return the results of ``top`` for many queries.
 
         Args:
-            part: a function that returns the terms of the queries from one number to before another
-                one, the start of each query's terms, and the end of the last.
+            part: a function of two numbers, first and last. It returns the terms of the queries
+                from ``first`` to ``last - 1``, and where each query's terms start and the last
+                query's terms end.
             size: the number of queries.
             k: see ``top``.
             mask: see ``top``.
@@ -183,7 +185,7 @@ class Search:
         return positions, scores
 
     def have_a_term(self, terms: Sequence[int], documents: Array) -> Mask:
-        """Return whether each of some documents has a term of the query."""
+        """Return whether each of these documents has a term of the query."""
         matches = np.zeros(len(documents), dtype=bool)
         for part in self._parts(terms)[0]:
             places = np.minimum(part.searchsorted(documents), len(part) - 1)
@@ -210,7 +212,7 @@ class Search:
         return near[best].tolist(), scores
 
     def fill(self, terms: Sequence[int] | Array) -> None:
-        """Compute the weights of terms, and the rows of frequent ones, that no query had before."""
+        """Compute weights and rows of the terms that no query had before."""
         if MISSING not in self.rows[terms].tolist():
             return
         with self._lock:
@@ -225,7 +227,7 @@ class Search:
                 self._fill_row(term, self._used)
                 self.rows[term] = self._used
                 self._used += 1
-            # This is set last, because other threads use the rows from now on.
+            # ``self.rows`` is set last, because other threads then use the weights and rows.
             self.rows[missing[self.rows[missing] == MISSING]] = FULL
 
     def _fill_row(self, term: int, row: int) -> None:
@@ -261,7 +263,7 @@ class Search:
             bases = np.repeat(postings.base[rare], list(map(len, weights)))
             gains = np.concatenate(weights) - bases
             units = (gains / self.unit + 1).astype(np.uint16)
-            # Unlike +=, this adds to a document again for each of its terms.
+            # ``totals[documents] += units`` would count only one of several terms of a document.
             np.add.at(totals, np.concatenate(documents), units)
 
         # A document whose total is below the k-th highest by more than n is not among the best.
@@ -272,9 +274,9 @@ class Search:
         return near if len(near) * CANDIDATES <= postings.size else None
 
     def _scores_of(self, terms: Sequence[int], near: Array) -> Floats:
-        """Return the scores of documents, whose positions ascend."""
+        """Return the scores of the documents at the ascending positions ``near``."""
         postings = self.postings
-        # With another type than that of ``documents``, searchsorted would copy the documents.
+        # searchsorted would copy ``documents`` if the positions had another type.
         positions = near.astype(np.int32)
         numbers = np.array(terms)[:, None]
         documents, _ = self._parts(terms)

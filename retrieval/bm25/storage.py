@@ -1,8 +1,8 @@
 """Save an index to one file, and open it without trusting the file.
 
-A file is: eight bytes of magic and version, a checksum of all that follows, the length of the
-header (8 bytes each), the header in JSON, and the arrays, each at a multiple of 64 bytes. The
-header has type and length of each array.
+A file consists of 8 bytes of magic and version, a checksum of everything after it (8 bytes), the
+length of the header (8 bytes), the header in JSON, and the arrays, each at a multiple of 64 bytes.
+The header has the type and length of each array.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def save(
             f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name"
         )
     scorer, filters, origin = content
-    # In the order of the terms' numbers.
+    # The vocabulary is in the order of the terms' numbers.
     terms = list(scorer.vocabulary)
     words = "".join(terms).encode("utf-8", "surrogatepass")
     arrays = {name: getattr(scorer.counts, name) for name in COUNTS}
@@ -97,12 +97,12 @@ def save(
         "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
     }
 
-    # Each array begins at a multiple of the alignment.
+    # Spaces after the header let the first array begin at a multiple of the alignment.
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-(START + len(text)) % ALIGNMENT)
     parts: list[Any] = [len(text).to_bytes(8, "little"), text]
     for array in arrays.values():
-        # The bytes of an array without a copy.
+        # ``view`` gives the bytes of the array without a copy.
         parts.append(np.ascontiguousarray(array).view(np.uint8).data)
         parts.append(b"\0" * (-array.nbytes % ALIGNMENT))
 
@@ -141,7 +141,7 @@ def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer
         terms = {words[start:end]: number for number, (start, end) in bounds}
         counts = TermCounts(terms, *(arrays[name] for name in COUNTS))
         _check(counts, parameters, filters, origin)
-        # Files of earlier versions do not have it.
+        # Files that earlier versions of qabench wrote do not have "about".
         about = dict(header.get("about", {}))
         content = Content(InvertedScorer(counts, parameters), filters, origin)
     except InputError:
@@ -156,7 +156,7 @@ def _damaged(path: Path, detail: str) -> InputError:
 
 
 def _read(path: Path) -> tuple[Json, dict[str, Array]]:
-    """Return the header and the arrays, which are read from the disk when they are used."""
+    """Return the header and the memory-mapped arrays."""
     try:
         with path.open("rb") as file:
             begin = file.read(START)
@@ -185,13 +185,13 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
 
 
 def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
-    """Raise ValueError if the content does not fit together. No search checks bounds."""
+    """Raise ValueError if the parts of the content are inconsistent: searches check no bounds."""
     starts = counts.starts
     documents = counts.documents
     size = len(counts.lengths)
     positions = origin.positions if origin.positions is not None else np.arange(size)
     gaps = np.diff(documents)
-    # Documents are in ascending order within a term. The step to the next term may have any size.
+    # Documents ascend within a term, but not from one term to the next.
     gaps[starts[1:-1] - 1] = 1
     has_postings = (
         starts[0] == 0

@@ -24,8 +24,8 @@ Tokenizer = Callable[[str], Sequence[str]]
 VERSIONS = (1, 2)
 WORD = re.compile(r"\w+")
 ASCII = bytes(range(128))
-# Lowercases letters, replaces other characters by spaces, and keeps the bytes of characters beyond
-# ASCII.
+# This table for ``bytes.translate`` lowercases ASCII letters, replaces ASCII characters that are
+# not in words by spaces, and keeps the bytes of characters beyond ASCII.
 SPACE = ord(" ")
 LOWER = [ord(character) if WORD.match(character) else SPACE for character in map(chr, ASCII)]
 ASCII_WORDS = bytes(LOWER).lower() + bytes(range(128, 256))
@@ -53,10 +53,10 @@ class Words:
             ``qabench.retrieval.bm25.stop_words``), such as "english", or a custom list.
         stemmer: None, or the language of a Snowball stemmer ("english", "german", ...), applied
             after the stop words.
-        version: 1, or 2 for words of all scripts: of normalized text (NFC), with their combining
-            marks, and pairs of characters (bigrams) in scripts without spaces: Chinese, Japanese,
-            Thai, Lao, Khmer and Burmese. Both have the same terms for texts in Latin, Greek or
-            Cyrillic letters without combining marks.
+        version: 1, or 2 for all scripts. Version 2 normalizes the text (NFC), keeps combining marks
+            in words, and takes pairs of characters (bigrams) as terms in scripts without spaces:
+            Chinese, Japanese, Thai, Lao, Khmer and Burmese. Both versions give the same terms for
+            texts in Latin, Greek or Cyrillic letters without combining marks.
 
     Raises:
         MissingExtra: a stemmer is given and PyStemmer is not installed.
@@ -97,7 +97,7 @@ class Words:
 
     @property
     def spec(self) -> Json:
-        """The arguments that make this tokenizer, for saved indexes."""
+        """Return the arguments that construct this tokenizer again, for saved indexes."""
         return {
             "stop_words": sorted(self.stop_words),
             "stemmer": self.stemmer,
@@ -108,7 +108,7 @@ class Words:
         """Return the text's terms."""
         try:
             if text.isascii():
-                # The same terms as by the pattern, in a third of the time.
+                # This gives the same terms as the pattern, in a third of the time.
                 terms = text.encode().translate(ASCII_WORDS).decode().split()
             else:
                 lowered = self._lowered(text)
@@ -122,12 +122,12 @@ class Words:
         return [term for term in self._finish(terms) if term is not None]
 
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
-        """Return the terms of many texts, each distinct word once.
+        """Return the terms of many texts as numbers. Each distinct word is stemmed only once.
 
         Returns:
-            The number of each word of all texts, the start of each text in them and the end of the
-            last, and the term of each number, in the order of first occurrence. The term is None
-            for a stop word. Each distinct word is stemmed once.
+            The numbers of the words of all texts. Then, the index of each text's first word in this
+            array, and the end of the last text. Then, the term of each number, in first-seen order,
+            or None for a stop word.
         """
         import pyarrow.compute
 
@@ -135,7 +135,7 @@ class Words:
         if self.version > 1:
             texts = _with_spaces(texts)
             is_letter = scripts.is_in_words
-        # Without pa.array and to_numpy, which would import pandas. That takes a second.
+        # pa.array and to_numpy would import pandas, which takes a second.
         buffers = map(pyarrow.py_buffer, _spaced(texts, is_letter))
         split = pyarrow.compute.ascii_split_whitespace(
             pyarrow.LargeStringArray.from_buffers(len(texts), *buffers)
@@ -145,13 +145,13 @@ class Words:
         return np.from_dlpack(words.indices), np.from_dlpack(split.offsets), terms
 
     def _lowered(self, text: str) -> str:
-        """Return a text in lowercase, and since version 2 also with normalized characters."""
+        """Return a text in lowercase, and in version 2 also normalized (NFC)."""
         if self.version == 1 or text.isascii():
             return text.lower()
         return scripts.normalized(text)
 
     def _finish(self, words: Sequence[str]) -> list[str | None]:
-        # Arrow finds an empty word where a text begins or ends with a space.
+        # Where a text begins or ends with a space, Arrow returns an empty word.
         remaining = [word if word and word not in self.stop_words else None for word in words]
         if self._stem is None:
             return remaining
@@ -185,7 +185,7 @@ def _not_terms(tokenizer: Tokenizer, terms: object) -> InputError:
 def encode(
     tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str], int | None]
 ) -> tuple[Array, Array]:
-    """Return the numbers of the terms of texts.
+    """Return the numbers of the terms of several texts.
 
     Args:
         tokenizer: the tokenizer.
@@ -193,7 +193,8 @@ def encode(
         number_of: returns the number of a term, or None if the term is to be left out.
 
     Returns:
-        The numbers of all texts' terms, and the start of each text in them and the end of the last.
+        The numbers of the terms of all texts. Then, the index of each text's first term in this
+        array, and the end of the last text.
     """
     terms: Sequence[str | None]
     if type(tokenizer) is Words:
@@ -214,7 +215,10 @@ def encode(
 
 
 def name_of(tokenizer: Tokenizer) -> str:
-    """Return a tokenizer's name in a saved index: ``name``, or module and qualified name."""
+    """Return the name that identifies a tokenizer in a saved index.
+
+    It is the attribute ``name`` or, without one, the module and the qualified name of the function.
+    """
     name = getattr(tokenizer, "name", None)
     if isinstance(name, str):
         return name
@@ -223,12 +227,12 @@ def name_of(tokenizer: Tokenizer) -> str:
 
 
 def is_word(text: str) -> bool:
-    """Tell whether all characters of a text are in words."""
+    """Tell whether all characters of a text can be in words."""
     return WORD.fullmatch(text) is not None
 
 
 def _with_spaces(texts: Sequence[str]) -> list[str]:
-    """Return texts, with spaces between the terms of those that ``scripts`` has to split."""
+    """Return the texts. Those in scripts without spaces get spaces between their terms."""
     replaced = list(texts)
     beyond_ascii = [position for position, text in enumerate(replaced) if not text.isascii()]
     joined = "".join(replaced[position] for position in beyond_ascii)
@@ -246,7 +250,7 @@ def _with_spaces(texts: Sequence[str]) -> list[str]:
 
 
 def _codes_beyond_ascii(text: str) -> Array:
-    """Return the code points of the characters beyond ASCII, in their order."""
+    """Return the code points of a text's characters beyond ASCII, in order."""
     beyond_ascii = text.encode("utf-8", "surrogatepass").translate(None, ASCII)
     text = beyond_ascii.decode("utf-8", "surrogatepass")
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
@@ -260,24 +264,25 @@ def _spaced(texts: Sequence[str], is_letter: Callable[[str], bool]) -> tuple[Arr
         is_letter: tells whether a character is in words.
 
     Returns:
-        The start of each text and the end of the last, and the text's words as UTF-8, with spaces
-        in place of all other characters. So the texts keep their lengths.
+        The start of each text and the end of the last, and the texts in lowercase as UTF-8, with a
+        space in place of each byte that is not in a word.
     """
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
     beyond_ascii = words.translate(None, ASCII).decode("utf-8", "surrogatepass")
     codes = np.frombuffer(beyond_ascii.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    # The UTF-8 bytes of each character: in lowercase, or spaces for characters that are in no word.
+    # The table has the UTF-8 bytes of each lowercase character, or spaces if it is not in words.
     table = np.zeros(codes.max(initial=0) + 1, dtype="S4")
     for code in np.flatnonzero(np.bincount(codes)).tolist():
         lower = chr(code).lower()
         size = len(chr(code).encode("utf-8", "surrogatepass"))
         lower_size = len(lower.encode("utf-8", "surrogatepass"))
         if lower_size != size or chr(code) == "Σ":
-            # In lowercase, İ is longer, and Σ is ς at the end of a word only.
+            # Lowercase İ has more bytes, and lowercase Σ is ς at the end of a word, so these letters
+            # cannot be replaced one by one.
             return _spaced([text.lower() for text in texts], is_letter)
         table[code] = lower.encode() if is_letter(lower) else b" " * size
-    # NumPy fills the four bytes of short entries up with zeros, which are removed.
+    # NumPy pads shorter entries to four bytes with zeros, which are removed here.
     replaced = table.view(np.uint32)[codes].tobytes().translate(None, b"\0")
     array = np.frombuffer(words, dtype=np.uint8)
     array[array >= 128] = np.frombuffer(replaced, dtype=np.uint8)

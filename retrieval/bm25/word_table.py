@@ -1,4 +1,4 @@
-"""Terms of queries, found by compiled functions, so that threads find them at once."""
+"""Find the terms of queries with compiled functions, which run in several threads at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 FIRST_CODE = 0xCBF29CE484222325 - 2**64
 FACTOR = 0x100000001B3
 SPACE = 32
-# The lowercase letter of each byte, or a space for what is in no word.
+# Maps each byte to its lowercase, or to a space if it is not in words.
 LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
 
 
@@ -25,7 +25,7 @@ def _slot(table: Array, words: Array, ends: Array, code: int, text: Array) -> in
     Args:
         table: the number of a word in each slot. Below 0 in empty slots.
         words: the bytes of all words.
-        ends: where each word starts in ``words``, and the end of the last.
+        ends: where each word starts in ``words``, and the end of the last word.
         code: the hash code of the word.
         text: the bytes of the word.
     """
@@ -44,7 +44,7 @@ def _slot(table: Array, words: Array, ends: Array, code: int, text: Array) -> in
 
 @compiled
 def _fill(table: Array, words: Array, ends: Array) -> None:
-    """Enter all words into an empty table."""
+    """Insert all words into an empty table."""
     for number in range(len(ends) - 1):
         text = words[ends[number] : ends[number + 1]]
         code = FIRST_CODE
@@ -71,11 +71,11 @@ def _encode(
         table: the hash table of the words.
         words: the bytes of all words.
         ends: where each word starts in ``words``, and the end of the last.
-        lower: the lowercase of each byte, or a space if it is in no word.
-        texts: the bytes of all texts. They are changed to lowercase.
-        bounds: where each text starts, and the end of the last.
-        terms: gets the numbers of the known words.
-        term_ends: gets where the terms of each text start, and the end of the last.
+        lower: the lowercase of each byte, or a space if it is not in words.
+        texts: the bytes of all texts. This function changes them to lowercase.
+        bounds: where each text starts, and the end of the last text.
+        terms: output: the numbers of the known words.
+        term_ends: output: where the terms of each text start, and the end of the last text's.
     """
     count = 0
     for i in range(len(bounds) - 1):
@@ -98,7 +98,7 @@ def _encode(
 
 
 class WordTable:
-    """The vocabulary of an index in a hash table, which replaces the tokenizer ``Words`` only.
+    """The vocabulary of an index in a hash table. The tokenizer must be ``Words``.
 
     Attributes:
         words: the bytes of all words.
@@ -114,8 +114,8 @@ class WordTable:
         _fill(self.table, self.words, self.ends)
 
     def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
-        """Return the numbers of known terms, the start of each text in them, and the last end."""
-        # Between two words of a text, at least one byte is in no word.
+        """Return the numbers of known terms, where each text's start, and the end of the last."""
+        # At least one byte separates two words, which bounds the number of terms.
         terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
         ends = np.zeros(len(bounds), dtype=np.int64)
         _encode(self.table, self.words, self.ends, LOWER, texts, bounds, terms, ends)
@@ -123,7 +123,7 @@ class WordTable:
 
 
 def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
-    """Return texts as UTF-8, and their ends. Python splits those beyond ASCII into terms."""
+    """Return texts as UTF-8, and their ends. Texts beyond ASCII are split into terms before."""
     if tokenizer.stemmer or not "".join(texts).isascii():
         split_texts = []
         for text in texts:

@@ -1,7 +1,4 @@
-"""The main text of an HTML page, by trafilatura.
-
-It runs in a worker process, which is ended if a page takes too long.
-"""
+"""Extract the main text of an HTML page with trafilatura, in a worker process with a time limit."""
 
 from __future__ import annotations
 
@@ -20,14 +17,14 @@ from qabench.io.http_error import HttpError
 from qabench.io.limits import decoded
 
 EXTRA = "pip install 'qabench[web]'"
-# The time for one page: a tag with 60,000 attributes takes the parser minutes.
+# The time limit for one page: the parser needs minutes for a tag with 60,000 attributes.
 SECONDS = 30.0
 
 
 class Extractor:
-    """One worker process that reads pages, for several threads.
+    """One worker process that extracts the text of pages, for several threads.
 
-    It ends with this process, or if a page takes too long.
+    The worker ends with this process, or if a page takes too long. The next page starts a new one.
 
     Attributes:
         name: the extractor and its version, for signatures.
@@ -43,13 +40,13 @@ class Extractor:
         """Return the ``main_text`` of a page.
 
         Raises:
-            HttpError: it takes longer than ``SECONDS``, or ends the worker process.
+            HttpError: the page takes longer than ``SECONDS``, or crashes the worker process.
         """
         with self._lock:
             self._worker = self._worker or _started()
             assert self._worker.stdin is not None and self._worker.stdout is not None
             try:
-                # A character per byte.
+                # Latin-1 has one character per byte, so JSON can carry any page.
                 self._worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")
                 self._worker.stdin.flush()
                 return str(json.loads(self._worker.stdout.readline()))
@@ -62,12 +59,12 @@ class Extractor:
         if worker is not None:
             worker.kill()
             with contextlib.suppress(OSError):
-                # Text may remain that was not written yet.
+                # Closing the pipe fails if buffered text cannot be written to the ended process.
                 worker.communicate()
 
 
 def main_text(html: bytes, charset: str | None = None) -> str:
-    """Return the text of a page, one line per paragraph.
+    """Return the main text of a page, one line per paragraph.
 
     Navigation, advertisements and comments are left out.
 
@@ -83,14 +80,14 @@ def main_text(html: bytes, charset: str | None = None) -> str:
         AttributeError,
         RecursionError,
     ):
-        # The parser meets any input of the web, and may raise anything.
+        # For malformed pages, the parser raises many kinds of errors.
         return ""
 
 
 def _started() -> subprocess.Popen[str]:
     command = [
         sys.executable,
-        # Modules are not loaded from the current folder.
+        # With -P, Python does not import modules from the current folder.
         "-P",
         "-c",
         f"from qabench.retrieval.web.extract import serve; serve({SECONDS})",
@@ -100,9 +97,9 @@ def _started() -> subprocess.Popen[str]:
         command,
         stdin=pipe,
         stdout=pipe,
-        # A process that is ended because of the time writes its stack there.
+        # When the time is up, faulthandler writes the stack to standard error.
         stderr=subprocess.DEVNULL,
-        # A terminal's Ctrl-C would reach this process as well.
+        # Otherwise, Ctrl-C in a terminal would reach the worker, too.
         start_new_session=True,
         text=True,
     )
@@ -115,8 +112,7 @@ def serve(seconds: float) -> None:
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         for line in requests:
             html, charset = json.loads(line)
-            # Unlike a timer of Python, this ends the process also while C code holds the
-            # interpreter's lock.
+            # Unlike Python's timers, faulthandler ends the process even while C code holds the GIL.
             faulthandler.dump_traceback_later(seconds, exit=True)
             text = main_text(html.encode("latin-1"), charset)
             faulthandler.cancel_dump_traceback_later()

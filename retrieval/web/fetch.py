@@ -1,6 +1,7 @@
-"""The text of pages that are fetched politely.
+"""Fetch web pages politely, and return their text.
 
-Fetching respects robots.txt, delays and limits, requests public addresses only, and caches on disk.
+The fetcher respects robots.txt, delays and limits, requests public addresses only, and caches pages
+on disk.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from qabench.retrieval.web.provider import PageLimits
 
 READ, NO_TEXT = "read", "no text"
 MAX_REDIRECTS = 5
-# The size of a page after decompression: a few compressed bytes can become gigabytes.
+# The largest size of a page after decompression: a few compressed bytes can become gigabytes.
 MAX_BYTES = 5 << 20
 # After a day, robots.txt is read again (RFC 9309), and a transient failure is tried again.
 DAY = 86400.0
-# Pages of a host that asks for more seconds between two requests are not fetched.
+# If a host asks for more seconds than this between two requests, its pages are not fetched.
 LONGEST_WAIT = 30.0
 ONCE_MORE = Retry(attempts=2, first_wait=1.0, longest_wait=LONGEST_WAIT)
 HTML = ("text/html", "application/xhtml+xml")
 ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
 AGENT = "qabench"
-# The bytes of robots.txt that are read, which is the minimum of RFC 9309.
+# At most this many bytes of a robots.txt are read, the minimum that RFC 9309 requires.
 LARGEST_RULES = 500 << 10
 
 
 class WebCache:
-    """Searches, pages, texts and rankings on disk.
+    """A cache on disk of searches, pages, texts and rankings.
 
-    A second run fetches nothing twice and sees the same evidence. There is one compressed JSON file
+    A second run fetches nothing again and sees the same evidence. There is one compressed JSON file
     per entry. A damaged file counts as missing.
     """
 
@@ -55,12 +56,12 @@ class WebCache:
         self.folder = folder or cache_dir() / "web"
 
     def get(self, kind: str, key: str) -> Json | None:
-        """Return a key's entry, or None without one. ``passing`` entries are kept for a day."""
+        """Return the entry of a key, or None. Entries marked ``passing`` expire after a day."""
         try:
             entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
             value: Json = entry["value"]
             old = value.get("passing") and time.time() - entry["time"] > DAY
-            # Keys are digests in file names, so another key could have the same file.
+            # File names are digests of keys, so another key could have the same file.
             if entry["key"] != key or old:
                 return None
             return value
@@ -74,7 +75,7 @@ class WebCache:
             file.write(gzip.compress(entry, compresslevel=6, mtime=0))
 
     def kept(self, kind: str, key: str, make: Callable[[], Json]) -> Json:
-        """Return the entry of a key, which is made and stored if there is none."""
+        """Return the entry of a key. If there is none, call ``make`` and store the result."""
         value = self.get(kind, key)
         if value is None:
             value = make()
@@ -94,8 +95,8 @@ class WebPage:
         url: the requested URL.
         outcome: "read", "no text", or the reason of an ``HttpError``, such as "robots.txt",
             "timeout", "status 404", "not HTML", "too large" or "blocked address".
-        text: the main text. Empty without one.
-        detail: more about a failure.
+        text: the main text, or "" if there is none.
+        detail: the details of a failure, or "".
     """
 
     url: str
@@ -105,7 +106,7 @@ class WebPage:
 
 
 class PageFetcher:
-    """Fetches pages within limits, and reads their text. It is safe for several threads."""
+    """Fetches pages within limits, and extracts their text. It is thread-safe."""
 
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
         self.cache, self.limits, self.extractor = cache, limits, Extractor()
@@ -118,7 +119,7 @@ class PageFetcher:
 
     def fetch(self, url: str) -> WebPage:
         """Return the text of a URL's page, or the reason why there is none."""
-        # A page that may not be fetched under one policy may be fetched under the other.
+        # Whether a page may be fetched depends on the policy for private addresses.
         key = f"{self.extractor.name} {self.limits.private_addresses} {url}"
         with self._lock_of(url):
             # A second thread with the same URL waits, and then reads the cache.
@@ -126,7 +127,7 @@ class PageFetcher:
         return WebPage(url, entry["outcome"], entry["text"], entry["detail"])
 
     def _entry(self, url: str) -> Json:
-        """Return what the cache keeps about a page, which is requested."""
+        """Request a page, and return its entry for the cache."""
         try:
             response = self._following(url)
             kind = response.headers.get("content-type") or HTML[0]
@@ -148,9 +149,9 @@ class PageFetcher:
             return self._busy.setdefault(url, threading.RLock())
 
     def _following(self, url: str, *, robots: bool = True) -> Any:
-        """Return the response to a URL, after redirects, each of which is checked."""
+        """Return the response to a URL. Follows redirects, and checks the target of each."""
         for _ in range(MAX_REDIRECTS + 1):
-            # robots.txt itself may always be read. Asking for its rules would not end.
+            # robots.txt itself may always be read: checking it against its own rules would recurse.
             delay = 0.0
             if robots:
                 delay = self._allowed_delay(url)
@@ -168,7 +169,7 @@ class PageFetcher:
         """Return a response after the per-host delay. Transient failures are retried once."""
         host = urlsplit(url).netloc.lower()
         with self._lock:
-            # Each host has its turns, so that none waits for another one.
+            # Each host has a client of its own, so that no host waits for the delay of another.
             turns = self._turns.setdefault(host, HttpClient(retry=ONCE_MORE, in_flight=1))
             turns.delay = max(delay, turns.delay, self.limits.delay)
 
@@ -219,7 +220,7 @@ class PageFetcher:
             return {"rules": str(rules, "utf-8", "replace"), "passing": True}
 
         with self._lock_of(url):
-            # One thread reads a host's rules, and the others wait for them.
+            # One thread reads a host's robots.txt, while the others wait for it.
             return str(self.cache.kept("rules", url, ask)["rules"])
 
 

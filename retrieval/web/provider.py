@@ -38,7 +38,8 @@ from qabench.io.limits import toml_of
 from qabench.io.redaction import keep_secret
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
-# The variable with the names, separated by commas, that files may use: files may be from others.
+# This variable lists, separated by commas, the variables that files may use. A file by someone else
+# could send any variable to its server otherwise.
 ALLOWED = "QABENCH_SEARCH_VARIABLES"
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
@@ -68,10 +69,10 @@ CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, config=CONFIG)
 class PageLimits:
-    """How pages of search results are fetched: the table [pages] of a search engine's file.
+    """Limits for fetching the pages of search results: the table [pages] of a search engine's file.
 
     Attributes:
-        results: search results per query, at most. Their pages are fetched.
+        results: the maximum number of search results per query whose pages are fetched.
         delay: seconds between two requests to the same host. A longer Crawl-delay of its robots.txt
             takes precedence.
         timeout: seconds for one page, from the connection to the last byte.
@@ -87,7 +88,7 @@ class PageLimits:
 
 @dataclass(frozen=True, config=CONFIG)
 class SearchProvider:
-    """A search API with the values of environment variables. The module describes the fields.
+    """A search API, with the environment variables of its file filled in. See the module.
 
     Attributes:
         name: the name of the preset or the file, for signatures.
@@ -95,15 +96,15 @@ class SearchProvider:
         results: the path to the list of results in the JSON response, with dots, or "" if the
             response is the list.
         address: the path to a page's address in a result.
-        params: parameters of the query, or with POST the JSON body.
+        params: the URL's query parameters, or with POST the JSON body.
         headers: headers of the request.
         method: "GET" or "POST".
         results_may_be_absent: whether a response without the list means that nothing was found.
-            Otherwise it is an error, so that a wrong path does not look like a web without pages.
-        failures: the path to a list of failed engines: a response without results but with entries
-            there is an error.
-        pages: limits for the pages.
-        template: method, URL and parameters without secrets, for caches.
+            Otherwise such a response is an error, because the path could be wrong.
+        failures: the path to a list of failed engines. If this list has entries and there are no
+            results, the response is an error.
+        pages: limits for fetching the pages.
+        template: method, URL and parameters without secrets, for the keys of caches.
     """
 
     name: str
@@ -136,12 +137,12 @@ def load_provider(search: str) -> SearchProvider:
 
     Raises:
         InputError: no such preset or file, an unknown or missing setting, or an environment
-            variable that is not set. Names it.
+            variable that is not set. The message names it.
     """
     name, where = search, f"the file of the search engine {search}"
     document = PRESETS.get(search)
     text = json.dumps(document)
-    # A key of the preset is sent only to the preset's server.
+    # A preset may use all its variables, because it sends them only to its own server.
     allowed = VARIABLE.findall(text)
     if document is None:
         try:
@@ -162,7 +163,8 @@ def load_provider(search: str) -> SearchProvider:
         mark = f"${{{variable}}}"
         is_address = mark in str(document.get("url"))
         if is_address:
-            # The URL goes on with a slash. A key may end in one.
+            # In the file, a slash follows this variable, so its value must not end in one. Other
+            # values, such as keys, may.
             value = value.rstrip("/")
         if not value:
             raise InputError(
@@ -182,7 +184,7 @@ def load_provider(search: str) -> SearchProvider:
     except ValidationError as error:
         first = error.errors()[0]
         kind = PageLimits if first["loc"][0] == "pages" else SearchProvider
-        # The file's name and text are not settings.
+        # The fields ``name`` and ``template`` are set here, not in the file.
         settings = [item.name for item in fields(kind) if item.name not in ("name", "template")]
         names = ", ".join(settings)
         setting = ".".join(map(str, first["loc"]))
@@ -190,5 +192,5 @@ def load_provider(search: str) -> SearchProvider:
 
 
 def _in_json(text: str) -> str:
-    """Return a text as it is between the quotation marks of a JSON string."""
+    """Return a text escaped for a JSON string, without the quotation marks."""
     return json.dumps(text)[1:-1]

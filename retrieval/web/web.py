@@ -16,7 +16,7 @@ from qabench.io.redaction import printable
 from qabench.retrieval.web.fetch import PageFetcher, WebCache, WebPage
 from qabench.retrieval.web.provider import SearchProvider
 
-# The pages are on different hosts, so this is polite to each of them.
+# Each host gets one request at a time, so this is the number of hosts that are asked at once.
 PAGES_AT_ONCE = 8
 RETRY = Retry(attempts=4, first_wait=1.0)
 
@@ -26,10 +26,7 @@ class SearchFailed(QabenchError):
 
 
 class Web:
-    """Searches the web and fetches the pages found, with a cache of searches, pages and texts.
-
-    Several threads can use one object.
-    """
+    """Searches the web and fetches the pages found, with a cache on disk. It is thread-safe."""
 
     def __init__(
         self, provider: SearchProvider, cache: WebCache | None = None, retry: Retry = RETRY
@@ -40,7 +37,7 @@ class Web:
         self._client = HttpClient(Limits(seconds=60.0), retry=retry, headers=headers)
         self._fetcher = PageFetcher(self.cache, provider.pages)
         self.extractor = self._fetcher.extractor.name
-        # Daemon threads, so that no run waits for a silent server.
+        # ThreadPool has daemon threads, so a process can end while a server does not reply.
         self._threads = ThreadPool(PAGES_AT_ONCE)
         weakref.finalize(self, self._threads.terminate)
 
@@ -49,8 +46,8 @@ class Web:
 
         Raises:
             SearchFailed: the API refused or failed, or its response has another form than the
-                provider describes. A failed search is never kept, and never counts as "nothing
-                found".
+                provider describes. A failed search is not cached, and never counts as a search
+                without results.
         """
         provider, count = self.provider, self.provider.pages.results
         key = json.dumps([*provider.template, count, provider.results, query])
@@ -60,7 +57,7 @@ class Web:
 
     def read(self, urls: Sequence[str]) -> list[WebPage]:
         """Return one result per URL, in order."""
-        # By default, a thread would take several pages at once, and wait for each in turn.
+        # With the default chunk size, a thread would take several pages and read them in turn.
         return self._threads.map(self._fetcher.fetch, urls, chunksize=1)
 
     def _addresses(self, query: str) -> list[str]:

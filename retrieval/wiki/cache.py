@@ -1,4 +1,4 @@
-"""Cache of pages on disk in the official layout: one file ``{pageid}-dated.md`` per page."""
+"""A cache of pages on disk, in the official layout: one file ``{pageid}-dated.md`` per page."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def official_folder() -> Path:
 
 
 class WikiCache:
-    """A folder of pages (by default QABENCH_WIKICACHE), and others that are only read.
+    """A folder of pages (by default QABENCH_WIKICACHE), and shared folders that are only read.
 
-    The pages of another wiki than Wikipedia, named by its address, are in a folder of their own.
+    The pages of a wiki other than Wikipedia are in a separate folder, named after its address.
 
     Some files count as missing: empty ones (the official package writes an empty file for a page
     that it could not get), those that are not UTF-8 or contain NUL characters (the result of a
@@ -71,12 +71,12 @@ class WikiCache:
         """Store a page and its digest. Both files are written atomically."""
         path = self.path(pageid)
         write_text(path, text)
-        # Writing changes lone surrogates, and reading line ends, so the digest is of the text that is
-        # read.
+        # Writing changes lone surrogates, and reading changes line ends, so the digest is computed
+        # from the text that was read back.
         write_text(_digest_path(path), digest_of(path.read_text(encoding="utf-8")) + "\n")
 
     def pageid_of(self, title: str) -> int | None:
-        """Return the id of a page that was looked up by its title before, or None."""
+        """Return the stored id of the page with a title, or None."""
         try:
             entry = json_of(self._title_path(title).read_bytes())
             return valid_id(entry["pageid"]) if entry["title"] == title else None
@@ -97,12 +97,12 @@ def _digest_path(path: Path) -> Path:
 
 
 def digest_of(text: str) -> str:
-    """Return the SHA-256 of a page as it is read."""
+    """Return the SHA-256 of a page's text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _is_whole(path: Path, text: str) -> bool:
-    """Tell whether a page is as it was written. A page without a digest is assumed to be."""
+    """Tell whether a page matches its digest. A page without a digest is assumed to be intact."""
     try:
         expected = _digest_path(path).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

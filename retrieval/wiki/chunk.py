@@ -1,4 +1,4 @@
-"""FanOutQA's chunking, at paragraphs, lines, sentences, clauses or words."""
+"""FanOutQA's chunking: texts are split at paragraphs, lines, sentences, clauses or words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def chunk_text(
 ) -> list[str]:
     """Split a text into chunks of at most ``max_chunk_size`` characters.
 
-    They are exactly the official chunks, computed in linear time. The text is split at the first
-    separator, and each piece keeps its separator. A piece that is still too long is split at the
-    next separator. Neighboring pieces are joined again as long as they fit. When no separator is
-    left, the text is cut every ``max_chunk_size`` characters.
+    The chunks equal the official ones, but are computed in linear time. The text is split at the
+    first separator, and each piece keeps its separator. A piece that is still too long is split at
+    the next separator. Neighboring pieces are joined again as long as they fit. When no separator
+    is left, the text is cut every ``max_chunk_size`` characters.
 
     Two quirks of the official function are reproduced. First, the last piece of each split gets a
     separator that is not in the text. Afterward, a last chunk that consists of the separator only
@@ -58,13 +58,13 @@ def chunk_text(
 
 
 def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> list[str]:
-    """Recurse once per separator, not once per chunk."""
+    """Split a text at the separators from ``level`` on. Recurse per separator, not per chunk."""
     if len(text) <= size:
         return [text]
     if level == len(separators):
         return [text[start : start + size] for start in range(0, len(text), size)]
     separator, room = separators[level], 0
-    # The parts of each chunk, which are joined only once, at the end.
+    # The parts of each chunk are joined only once, at the end, which keeps the time linear.
     parts_of: list[list[str]] = []
     for piece in text.split(separator):
         length = len(piece) + len(separator)

@@ -1,4 +1,4 @@
-"""Wikipedia for FanOutQA: searches it, and reads its pages as Markdown.
+"""Search Wikipedia for FanOutQA, and read its pages as Markdown.
 
 ``QABENCH_ZIM`` selects a ZIM file of Kiwix instead of Wikipedia itself.
 ``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME``
@@ -21,7 +21,7 @@ from qabench.retrieval.wiki.zim import ZimFile
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
-# The choice of the wiki depends on variables whose names begin like this.
+# The names of all environment variables that the choice of the wiki depends on begin like this.
 VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")
 
 
@@ -31,8 +31,8 @@ Wikipedia = MediaWiki | Kiwix | ZimFile
 def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
     """Return the pages that Wikipedia finds for a query, best first.
 
-    Like the official package, this searches Wikipedia of today. A page in the results may have been
-    created after the epoch. ``wiki_content`` then raises ``PageMissing``.
+    Like the official package, this searches today's Wikipedia, so the results may contain pages
+    that were created after the epoch. ``wiki_content`` raises ``PageMissing`` for these.
 
     Args:
         query: the query, in the syntax of the wiki's search.
@@ -54,10 +54,10 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
 def wiki_content(evidence: Any) -> str:
     """Return a page's Markdown at the dataset's epoch (2023-11-20), with tables and infoboxes.
 
-    The page is read from the cache, or downloaded and stored there (see ``WikiCache``; a cache of
-    the official package or from the authors' tarball can be used too). The revision is the
-    ``revid`` of the evidence if it is known, else the newest revision at the epoch of the page with
-    this ``pageid`` or title. Redirects of that time are followed.
+    The page is read from the cache, or downloaded and stored there. Caches of the official package
+    and of the authors' tarball are read, too (see ``WikiCache``). The revision is the ``revid`` of
+    the evidence if it is known, else the newest one at the epoch of the page with this ``pageid``
+    or title. Redirects of that time are followed.
 
     Args:
         evidence: a row of ``necessary_evidence``, a result of ``wiki_search``, or any object with
@@ -79,11 +79,11 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
-    """Return the Wikipedia that the argument or the environment names. One object for each."""
+    """Return the Wikipedia that the argument or the environment names. The last one is reused."""
     return _chosen(zim, tuple(item for item in os.environ.items() if item[0].startswith(VARIABLES)))
 
 
-# The variables are a part of the key: after a change of the environment, another object is made.
+# The variables are part of the cache's key, so a change of the environment gives another object.
 @functools.lru_cache(maxsize=1)
 def _chosen(zim: str | None, _: tuple[tuple[str, str], ...]) -> Wikipedia:
     if zim := zim or os.environ.get(ZIM_VARIABLE):

@@ -20,7 +20,7 @@ from qabench.retrieval.wiki.page import (
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
-# What precedes the name of a book in URLs, since version 3.4 of the server and before.
+# The path before the name of a book in URLs: of servers since version 3.4, and of older ones.
 BOOK_PREFIXES = ("/content/", "/")
 
 
@@ -39,7 +39,7 @@ class Kiwix:
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """Return the book's full-text search (see ``wiki_search``)."""
+        """Return the results of the book's full-text search (see ``wiki_search``)."""
         check_search(query, results)
         # Without "format", the server returns HTML.
         asked = {
@@ -61,10 +61,10 @@ class Kiwix:
         return page
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown, by the URL of this server's search or by the title."""
+        """Return a page's Markdown, by its URL if that is one of this server, else by its title."""
         page = WikiPage.of(evidence)
         addresses = [urljoin(f"{self.base}/", page.url or "")]
-        # The links of this server have its path prefix. The URL of an evidence is Wikipedia's.
+        # Links from this server begin with its address. The URL of an evidence is Wikipedia's.
         if not page.url or not addresses[0].startswith(f"{self.base}/"):
             path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
             book = quote(self.book)
@@ -79,11 +79,11 @@ class Kiwix:
 
 
 def _read_feed(response: Any) -> list[WikiPage]:
-    """Return the results of a search, in RSS."""
+    """Return the results in the RSS feed of a search."""
     try:
         feed = ElementTree.fromstring(response.content)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        # An unusable encoding is a LookupError.
+        # An unknown encoding in the feed raises LookupError.
         raise HttpError("not XML", response.text, transient=True) from error
     results = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     return [WikiPage(title, url=link) for title, link in results if title and link]

@@ -1,4 +1,4 @@
-"""The HTML of a Wikipedia page as Markdown, as in FanOutQA's prompts."""
+"""Convert the HTML of a Wikipedia page to Markdown, as for FanOutQA's prompts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KIWIX_PARTS = "head, span.kiwix, #kiwixtoolbar"
 CONTENT_ID = "mw-content-text"
 # The converter keeps the whole tree of a page in memory.
 MAX_CHARACTERS = 16_000_000
-# What takes quadratic time, with the allowed number of occurrences: for each of them, the parser or
-# the converter scans the rest of the page, or all items of a list.
+# Constructs that take quadratic time, and how often a page may have them: at each occurrence, the
+# parser or the converter scans the rest of the page, or all items of a list.
 SLOW_CONSTRUCTS = (
     ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
     ("comments and declarations", re.compile(r"<[!?]"), 5_000),
@@ -27,17 +27,17 @@ SLOW_CONSTRUCTS = (
 )
 # Elements that have no end tag.
 VOID = "area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr"
-# The start or the end tag of any other element.
+# The start tag or end tag of any other element.
 TAG = re.compile(rf"<(/?)(?!(?:{VOID})\b)([a-z]\w*)\b[^<>]*+(?<!/)>", re.IGNORECASE)
-# The parser nests what follows in an element without an end tag. The converter is recursive, and
-# Python limits the depth of calls.
+# The parser nests everything after an unclosed element in it. The converter recurses into nested
+# elements, and Python limits the depth of calls.
 MAX_OPEN_TAGS = 1_000
 
 
 def to_markdown(html: str) -> str:
     """Convert HTML to Markdown.
 
-    Headings are ATX headings, links are texts, and images are ``![alt](image)``. ``<script>`` and
+    Headings become ATX headings, links their text, and images ``![alt](image)``. ``<script>`` and
     ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
 
     With markdownify 0.11, which qabench and the official package pin, the result is identical to
@@ -76,7 +76,7 @@ def _converted(soup: Any) -> str:
             "the page's HTML is nested too deeply to be converted to Markdown"
         ) from None
     except Exception as error:
-        # The converter raises ValueError and others.
+        # The converter can raise ValueError and other errors for malformed HTML.
         raise PageUnreadable(
             f"the page's HTML cannot be converted to Markdown: {quoted(error, 200)}"
         ) from error
@@ -84,7 +84,7 @@ def _converted(soup: Any) -> str:
 
 
 def parsed(html: str) -> Any:
-    """Return HTML as a ``bs4.BeautifulSoup``, by the parser of the conversion."""
+    """Parse HTML into a ``bs4.BeautifulSoup``, with the same parser as for the conversion."""
     try:
         from bs4 import BeautifulSoup
     except ImportError:
@@ -93,7 +93,7 @@ def parsed(html: str) -> Any:
     try:
         return BeautifulSoup(html, "html.parser")
     except Exception as error:
-        # The parser raises AssertionError and others.
+        # The parser can raise AssertionError and other errors for malformed HTML.
         raise PageUnreadable(f"the page's HTML cannot be parsed: {quoted(error, 200)}") from error
 
 
@@ -122,7 +122,7 @@ def _check_effort(html: str) -> None:
 
 @functools.cache
 def _converter_class() -> Any:
-    """Return the class of the converter. markdownify is slow to import, so it is on first use."""
+    """Return the class of the converter. markdownify is imported here because that is slow."""
     try:
         from markdownify import MarkdownConverter
     except ImportError:
@@ -131,8 +131,8 @@ def _converter_class() -> Any:
     class PageConverter(MarkdownConverter):
         """The converter of markdownify with the rules of the authors' package.
 
-        Each method takes any further arguments, because markdownify 0.11 passes its third one by
-        position and 1.x by name. No method needs it.
+        Each method accepts further arguments and ignores them, because markdownify 0.11 passes a
+        third argument by position and 1.x by name.
         """
 
         def convert_a(self, el: Any, text: str, *_: Any, **__: Any) -> str:

@@ -34,7 +34,7 @@ WITHOUT_NETWORK = (
     "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or "
     "with the authors' archive. Or use a ZIM file (QABENCH_ZIM) or a Kiwix server (FANOUTQA_WIKIPEDIA_TYPE=kiwix)"
 )
-# Wikipedia asks scripts to wait while its database servers lag behind by more than this.
+# The parameter maxlag: if the wiki's database servers lag by more seconds, it refuses the request.
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
 # Transient errors that the API reports with status 200.
@@ -75,8 +75,8 @@ class MediaWiki:
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with a title, or the sorted titles that a disambiguation page lists.
 
-        Redirects are followed. Titles and redirects are today's, as upstream. Without network
-        access, this is the page with exactly this title, if it is cached.
+        Redirects are followed. As upstream, titles and redirects are today's. If requests to the
+        wiki are forbidden, only a cached page with exactly this title is found.
         """
         if self._forbidden_by() and (pageid := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, pageid)
@@ -86,7 +86,7 @@ class MediaWiki:
         if "pageid" not in answer:
             raise PageMissing(page, _why_missing(answer))
         target = WikiPage(_member(answer, str, "title"), _id(answer, "pageid"))
-        # The property of a disambiguation page has an empty value: it is there, or it is not.
+        # For disambiguation pages, the property exists, with an empty value.
         if "disambiguation" not in str(answer.get("pageprops")):
             return target
         return _options(self._html(self._at_epoch(target)))
@@ -106,7 +106,7 @@ class MediaWiki:
         return text
 
     def cached(self, page: WikiPage) -> str | None:
-        """Return a page's Markdown from the cache, by its id or else its title, or None."""
+        """Return the cached Markdown of a page, found by its id or its title, or None."""
         pageid = page.pageid
         if pageid is None:
             pageid = self.cache.pageid_of(page.title)
@@ -123,8 +123,8 @@ class MediaWiki:
     def fetch(self, page: WikiPage) -> tuple[int, str]:
         """Download a page from the wiki and return its id and its Markdown at the epoch.
 
-        For a page that was a redirect at the epoch, this is its own id and the Markdown of the
-        target at that time.
+        If the page was a redirect at the epoch, the id is the page's own, and the Markdown is of
+        the redirect's target at the epoch.
         """
         try:
             first = page
@@ -141,7 +141,7 @@ class MediaWiki:
                 revision = self._at_epoch(WikiPage(target))
                 html = self._html(revision)
         except PageMissing as error:
-            # The missing page may be the target of a redirect.
+            # The error may be about the target of a redirect, but names the requested page.
             raise PageMissing(page, error.reason) from None
         text = to_markdown(html)
         if not text.strip():
@@ -155,8 +155,8 @@ class MediaWiki:
         about = {"prop": "revisions", "rvprop": "ids|timestamp", "rvlimit": 1, "rvstart": EPOCH}
         answer = self._first_page(about | _which(page))
         if not answer.get("revisions") and not page.pageid:
-            # The title may be a redirect that is newer than the epoch, because the page was renamed
-            # later.
+            # If the page was renamed after the epoch, its old title is a redirect without revisions
+            # before the epoch.
             answer = self._first_page(about | _which(page) | {"redirects": 1})
         if not answer.get("revisions"):
             raise PageMissing(page, _why_missing(answer))
@@ -181,7 +181,7 @@ class MediaWiki:
         return _member(answer, str, "parse", "text")
 
     def _forbidden_by(self) -> str | None:
-        """Return the variable that forbids requests to the wiki, unless it is local."""
+        """Return the variable that forbids requests. HF_HUB_OFFLINE allows those to a local wiki."""
         variable = offline_variable()
         if variable == "HF_HUB_OFFLINE" and is_this_machine(urlsplit(self.api).hostname):
             return None
@@ -203,11 +203,11 @@ class MediaWiki:
 
 
 def _which(page: WikiPage) -> Json:
-    """Return the parameters that select a page, by its id or else by its title."""
+    """Return the query parameters that select a page by its id or, if unknown, its title."""
     if page.pageid:
         return {"pageids": page.pageid}
     if "|" in page.title:
-        # The API would split it into several titles.
+        # The API would split such a title into several titles.
         raise PageMissing(page, "a title cannot contain '|'")
     return {"titles": page.title}
 
@@ -237,7 +237,7 @@ def _member(answer: Any, kind: type[T], *path: str) -> T:
 
 
 def _id(answer: Any, name: str) -> int:
-    """Return the id of a page or a revision. Ids become parts of file names and requests."""
+    """Return the id of a page or a revision, checked because it becomes part of file names."""
     number = valid_id(answer.get(name)) if isinstance(answer, dict) else None
     if number is None:
         raise WikiError(
@@ -274,7 +274,7 @@ def _options(html: str) -> list[str]:
     titles, visited = [], set()
     for link in parsed(html).find_all("a"):
         element = link.parent
-        # An element that was visited has an earlier link.
+        # If an element was visited before, its list item has an earlier link.
         while element is not None and id(element) not in visited:
             visited.add(id(element))
             if element.name == "li" and "tocsection" not in "".join(element.get("class") or []):

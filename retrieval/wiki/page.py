@@ -67,7 +67,7 @@ class WikiPage:
 
     @property
     def key(self) -> int | str:
-        """Identifies the page: its id, or its title if the id is unknown."""
+        """Return the id of the page, or its title if the id is unknown."""
         return self.title if self.pageid is None else self.pageid
 
     def __str__(self) -> str:
@@ -91,22 +91,19 @@ def check_search(query: str, results: int) -> None:
 
 def valid_id(value: Any) -> int | None:
     """Return the value if it is a valid id of a page or a revision, else None."""
-    # type, because True is an int for isinstance.
+    # ``isinstance(value, int)`` would accept True.
     return value if type(value) is int and 0 < value <= LARGEST_ID else None
 
 
 def _revision(evidence: Any) -> int | None:
-    # In the official package's search results, revid is a property that sends a request, so only
-    # plain data is read.
+    # In search results of the official package, revid is a property that sends a request, so only
+    # plain attributes are read.
     fields = evidence if isinstance(evidence, Mapping) else getattr(evidence, "__dict__", {})
     return valid_id(fields.get("revid"))
 
 
 class WikiError(QabenchError):
-    """A page or search results are not available.
-
-    Either there is no network, or the server refused or sent an invalid response.
-    """
+    """A page or search results are not available, for example because a server refused."""
 
 
 class PageUnreadable(WikiError):

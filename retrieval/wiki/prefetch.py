@@ -1,4 +1,4 @@
-"""Downloads many pages into the cache: a few at a time, resumable, with a list of the failures."""
+"""Download many pages into the cache, a few at a time. An interrupted download can be continued."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ FAILURES_IN_A_ROW = 5
 
 @dataclass
 class Prefetched:
-    """The result of ``prefetch``.
-
-    ``in_all`` counts distinct pages. ``not_tried`` is above 0 if it stopped early.
-    """
+    """The result of ``prefetch``. ``in_all`` counts distinct pages."""
 
     in_all: int
     cached: int
@@ -63,7 +60,7 @@ def prefetch(
 
     in_a_row = 0
     try:
-        # The threads are daemons: an interrupted process ends without them.
+        # The threads are daemons, so an interrupted process does not wait for them.
         with ThreadPool(wiki.client.in_flight) as threads:
             for page, error in threads.imap_unordered(fetch, missing):
                 if error is None:
@@ -79,7 +76,7 @@ def prefetch(
                 if in_a_row == FAILURES_IN_A_ROW:
                     break
     except BaseException:
-        # This ends the waits between attempts.
+        # Closing the client ends the waits between attempts.
         wiki.client.close()
         raise
     return done

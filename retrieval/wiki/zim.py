@@ -1,4 +1,4 @@
-"""Offline Wikipedia: the pages of a ZIM file of Kiwix, read directly, without a server."""
+"""Offline Wikipedia: the pages of a ZIM file of Kiwix, read without a server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, c
 
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 HTML = "text/html"
-# Checking a larger ZIM file takes minutes, so the user is warned. In bytes.
+# Checking a ZIM file of more bytes takes minutes, so the user is warned.
 LARGE = 4 << 30
 
 
 class ZimFile:
-    """A Wikipedia in a ZIM file.
-
-    Its pages have the date of the file, not of the dataset's epoch. They are not cached.
-    """
+    """A Wikipedia in a ZIM file. Its pages have the file's date, not that of the dataset's epoch."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -47,13 +44,13 @@ class ZimFile:
     def _verify(self) -> None:
         """Compare the file with its checksum, which libzim does not do when it opens a file.
 
-        The file is compared again only if it has changed since.
+        A file that has not changed since the last comparison is not compared again.
 
         Raises:
             InputError: the file is damaged.
         """
         size = int(self._archive.filesize)
-        # A file that was split into several parts does not exist under its own name.
+        # A ZIM file can be split into parts with other names, so the path itself may not exist.
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
         state = f"{self.path.absolute()} {self._archive.uuid} {size} {changed}"
         record = (
@@ -83,8 +80,8 @@ class ZimFile:
     def content(self, evidence: Any) -> str:
         """Return a page's Markdown.
 
-        The page is looked up by its path, which only results of this file's search have, or by its
-        title.
+        Results of a search in this file have a path, by which they are found. Other pages are
+        looked up by their title.
         """
         page = WikiPage.of(evidence)
         article, html = self._page(page)
@@ -112,14 +109,14 @@ class ZimFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the exceptions of libzim for damaged files into ``PageUnreadable``."""
+        """Raise ``PageUnreadable`` instead of libzim's exceptions for damaged files."""
         try:
             yield
         except (RuntimeError, ValueError, KeyError) as error:
             raise PageUnreadable(f"{self.path} is damaged: {printable(one_line(error))}") from None
 
     def _article(self, entry: Any) -> tuple[WikiPage, str] | None:
-        """Return the article of an entry and its HTML, after redirects, or None if it is not HTML."""
+        """Return the article of an entry, after redirects, and its HTML. None if it is not HTML."""
         item = entry.get_item()
         if not item.mimetype.startswith(HTML):
             return None
@@ -144,14 +141,14 @@ class ZimFile:
 
 
 def _decoded(html: bytes) -> str:
-    """Return HTML as a string, from UTF-8, its declared encoding, or what its bytes suggest."""
+    """Decode HTML as UTF-8, else by its declared encoding, or by one that its bytes suggest."""
     from bs4.dammit import UnicodeDammit
 
     return UnicodeDammit(html, ["utf-8"], is_html=True).unicode_markup or ""
 
 
 def _spellings(title: str) -> list[str]:
-    """Return the title as it is, and with a capital first letter, as titles of Wikipedia have."""
+    """Return the title as it is, and with a capital first letter, as Wikipedia stores titles."""
     title = _encodable(title).strip().replace("_", " ")
     if not title:
         return []
