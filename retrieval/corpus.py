@@ -138,8 +138,8 @@ def rows_with_text(
         advice: how to name a column, for the message if one is missing.
 
     Raises:
-        InputError: a row has a text that is not a string, or has no id. Or no row has text, or no
-            row has one of the columns. Or a row has no text, and ``empty`` is "error".
+        InputError: a row has a text that is not a string, or has no id. Or there are no rows, or
+            no row has text, or no row has one of the columns. Or a row has no text, and ``empty`` is "error".
     """
     documents: list[TextRow] = []
     skipped: list[str] = []
@@ -166,6 +166,8 @@ def rows_with_text(
         documents.append(TextRow(position, row.fields, str(id), text, row.where))
     if documents and not absent:
         return TextRows(documents, id_column, skipped)
+    if not documents and not skipped:
+        raise InputError(f"{source} has no rows")
     names = ", ".join(map(repr, columns))
     problem = f"no text in {names}"
     if absent and present:

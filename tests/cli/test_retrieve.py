@@ -288,13 +288,31 @@ def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.Monke
      ('{"id": "a", "body": "b"}\n{"id": "", "body": "c"}', "line 2 has no id in 'id'"),
      ('{"body": 7}', "line 1, field 'body': expected string or null, got integer 7"),
      ("[1]", "line 1: expected an object, got list"),
-     ("", "rows.jsonl has no text in 'body'; its columns are none")],
+     ("", "rows.jsonl has no rows"),
+     ("{}", "rows.jsonl has no text in 'body'; its columns are none")],
 )  # fmt: skip
 def test_ids_are_never_replaced_by_positions(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(rows)
     with pytest.raises(InputError, match=re.escape(message)):
         retrieve(path, "--column", "body", "--queries", "b")
+
+
+def test_files_without_rows_say_so(source: Path, tmp_path: Path) -> None:
+    """The columns of a CSV file with only a header were called "none"."""
+    header = tmp_path / "header.csv"
+    header.write_text("id,query,body\n")
+    with pytest.raises(InputError, match=r"header.csv has no rows$"):
+        retrieve(header, "--column", "body", "--queries", "red")
+    with pytest.raises(InputError, match=r"header.csv has no rows$"):
+        retrieve(source, "--column", "body", "--queries", header)
+
+
+def test_values_to_filter_by_are_in_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,chapter\nred,3\nblue,\n")
+    with pytest.raises(InputError, match=r"no document has '9' in 'chapter'; the first values are '3', ''$"):
+        retrieve(path, "--queries", "red", "--where", "chapter=9")
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2,3\n", 'a,b\n"1', "a\n\udcff"])

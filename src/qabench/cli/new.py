@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import keyword
 import re
 import sys
 from importlib import resources
@@ -30,13 +32,15 @@ def new(
     """Write a small benchmark with four questions, a score, a prompt, a card and a test.
 
     Then change its files. Every command takes it with QABENCH_PATH=DIR, or after `pip install DIR`.
-    Exit code: 0 it was written; 2 the name is not a Python name, or files exist.
+    Exit code: 0 it was written; 2 the name is taken or not a Python name, or files exist.
     """
     if not NAME.fullmatch(name):
         raise InputError(
             f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa"
         )
-    if name in sys.stdlib_module_names or name in benchmark_names():
+    if keyword.iskeyword(name):
+        raise InputError(f"{name} is a keyword of Python; choose another name")
+    if name in sys.stdlib_module_names or name in benchmark_names() or _is_installed(name):
         raise InputError(f"{name} is a benchmark or a module of Python; choose another name")
     template = Path(str(resources.files("qabench.cli") / "template"))
     texts = {}
@@ -55,6 +59,15 @@ def new(
         write_text(path, text)
         say(path)
     say(f"Try it: QABENCH_PATH={output} qabench stats {name}")
+
+
+def _is_installed(name: str) -> bool:
+    """Tell whether Python finds a module of this name, which the benchmark's package would hide.
+
+    A folder without ``__init__.py`` in the working directory is found as well, but hides nothing.
+    """
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None
 
 
 def _renamed(text: str, name: str) -> str:

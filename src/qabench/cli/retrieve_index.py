@@ -241,7 +241,8 @@ def filter_of(
         values_as_typed = list(map(_as_typed, values))
         for text in texts:
             if text not in values_as_typed:
-                examples = ", ".join(values_as_typed[:10])
+                # In quotes, an empty cell is seen.
+                examples = ", ".join(map(repr, values_as_typed[:10]))
                 raise InputError(
                     f"no document has {text!r} in {column!r}; the first values are {examples}"
                 )

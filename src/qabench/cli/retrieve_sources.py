@@ -119,7 +119,7 @@ def _rows(
     names = {*columns, id_name, *filters}
     if missing := names.difference(present):
         raise InputError(
-            f"{source} has no column {missing.pop()!r}; its columns are {', '.join(present)}"
+            f"{source} has no column {min(missing)!r}; its columns are {', '.join(present)}"
         )
     if id_name not in IDS and id_column is None:
         unused = [name for name in present if name not in filters]
@@ -280,7 +280,7 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
         id_column: the column with their ids. None for the first of ``QUERY_IDS``.
 
     Raises:
-        InputError: the file cannot be read, or has no such column.
+        InputError: the file cannot be read, or has no rows or no such column.
     """
     from qabench.retrieval.corpus import is_file, is_saved, read_rows, suffix_of
 
@@ -296,7 +296,9 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
         rows = [SourceRow(fields, f"{argument}, row {position}") for position, fields in saved]
     else:
         rows = list(read_rows(argument, [column] if column else QUERIES))
-    fields = rows[0].fields if rows else {}
+    if not rows:
+        raise InputError(f"{argument} has no rows")
+    fields = rows[0].fields
     names = [column] if column else QUERIES
     column = _first_present(names, fields)
     if column is None:
@@ -304,8 +306,8 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
         is_table = suffix_of(argument) in (".csv", ".tsv")
         header = ", or add a line with the names of columns" if is_table else ""
         raise InputError(
-            f"{argument} has no column {', '.join(names)}; its columns are {', '.join(fields)}: name one by "
-            f"--query-column{header}"
+            f"{argument} has no column {', '.join(names)}; its columns are {', '.join(fields) or 'none'}: "
+            f"name one by --query-column{header}"
         )
     if id_column is None:
         id_column = _first_present(QUERY_IDS, fields)
