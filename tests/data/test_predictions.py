@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.cli import app
-from qabench.data.predictions import columns_named, read_predictions
+from qabench.data.predictions import columns_named, parse_predictions, read_predictions
 from qabench.errors import InputError
 
 ROWS = [{"Frage": "r1", "Antwort": "the Seine", "id": "other"}, {"Frage": "r2", "Antwort": "the Nile", "id": "other"}]
@@ -74,3 +75,16 @@ def test_the_options_of_commands(command: str, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "unreadable" not in result.stdout and "without a prediction" not in result.stdout
     assert isinstance(CliRunner().invoke(app, arguments).exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("field", "example"),
+    [
+        ("answer", '"answer": "..."'),
+        ("passages", '"passages": ["..."]'),
+        ("claims", '"claims": [{"claim": "...", "evidence": ["..."]}]'),
+    ],
+)
+def test_the_form_in_messages_is_one_that_is_read(field: str, example: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f'{{"id": "7d...", {example}}}')):
+        parse_predictions(b"", "empty.jsonl", [field])

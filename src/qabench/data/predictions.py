@@ -24,6 +24,8 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 # names.
 OTHER_IDS = ("question_id", "query_id", "qid", "doc_id")
 OTHER_ANSWERS = ("prediction", "model_answer", "response", "output")
+# How the fields that are lists look in messages. Others are strings.
+EXAMPLES = {"passages": ["..."], "claims": [{"claim": "...", "evidence": ["..."]}]}
 # The path of predictions that are not in a file.
 IN_MEMORY = "the predictions given"
 # The columns of the id and of the answer that a user named.
@@ -149,7 +151,8 @@ def _collected(
             bad_lines.append(BadLine(number, str(error)))
     if not predictions:
         reason = f"; {bad_lines[0]}" if bad_lines else " (it is empty)"
-        example = {"id": "7d...", needs[0] if needs else "answer": "..."}
+        field = needs[0] if needs else "answer"
+        example = {"id": "7d...", field: EXAMPLES.get(field, "...")}
         raise InputError(
             f"{name} has no predictions{reason}. A line must be a JSON object: {json.dumps(example)}. "
             f"In a CSV file, the header must have {' and '.join(example)}"
