@@ -1,1 +1,1 @@
-"""Files, HTTP, caches, processes, the terminal and the environment."""
+"""Input and output: files, HTTP, caches, processes, the terminal and environment variables."""

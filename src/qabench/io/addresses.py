@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 from qabench.io.http_error import HttpError
 
-# A host may have many addresses, and each try takes up to CONNECT_SECONDS.
+# A host may have many addresses, and each try takes up to ``transport.CONNECT_SECONDS``.
 MAX_ADDRESSES_TRIED = 3
 
 
 def origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return the scheme, host and port of a URL: a key is sent only where all three are equal."""
+    """Return the scheme, host and port of a URL. An API key is sent only if all three are equal."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
@@ -35,17 +35,17 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     return addresses[:MAX_ADDRESSES_TRIED]
 
 
-# IPv6 networks write IPv4 addresses this way (RFC 6052).
+# The prefix with which an IPv6 network represents IPv4 addresses (RFC 6052).
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# All addresses of IPv6 that are assigned for public use.
+# The IPv6 range that is assigned for public use.
 UNICAST = ipaddress.ip_network("2000::/3")
-# Protocol assignments and 6to4 relays are not public, but ``is_global`` says so in some versions of
-# Python.
+# Protocol assignments and 6to4 relays are not public, but ``is_global`` is True for them in some
+# versions of Python.
 NOT_PUBLIC = [ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("192.88.99.0/24")]
 
 
 def is_public(text: str) -> bool:
-    """Tell whether an IP address is reachable from everywhere."""
+    """Tell whether an IP address is public, that is, reachable over the internet."""
     address = _address(text)
     if not address.is_global or address.is_multicast:
         return False
@@ -68,7 +68,7 @@ def is_link_local(text: str) -> bool:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an IP address, or the IPv4 address inside an IPv6 address."""
+    """Parse an IP address. Return the IPv4 address that an IPv6 address contains, if any."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -15,7 +15,7 @@ from qabench.io.files import cache_dir
 from qabench.io.redaction import is_secret, redacted
 
 HIDDEN = "(set, not shown)"
-# The first benchmark with a judge chose these names.
+# The authors of the first benchmark with a judge chose these names. All judges use them.
 JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"
 JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
 
@@ -46,7 +46,7 @@ PACKAGES = [
 
 
 def environment() -> dict[str, Any]:
-    """Return JSON data for a bug report: versions, the cache with its size, and set variables."""
+    """Return JSON data for a bug report: versions, the cache's size, environment variables."""
     variables = {}
     for name, value in sorted(os.environ.items()):
         if name.startswith(PREFIXES_OF_VARIABLES):
@@ -70,7 +70,7 @@ def offline_variable() -> str | None:
 
 
 def folder_size(folder: Path) -> int:
-    """Return the bytes of all files in a folder, or 0 if it does not exist."""
+    """Return the total size of a folder's files in bytes, or 0 if the folder does not exist."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -86,7 +86,7 @@ def installed_version(package: str) -> str | None:
 def package_version(name: str) -> str:
     """Return the installed version of a package.
 
-    It is cached, because signatures need it for every sample. Raises
+    The version is cached, because signatures need it for every sample. Raises
     ``importlib.metadata.PackageNotFoundError`` if the package is not installed.
     """
     return metadata.version(name)
@@ -96,8 +96,8 @@ def package_version(name: str) -> str:
 def code_version() -> str:
     """Return the version of qabench, and in a checkout the commit, such as "0.2.0+g3dd1941.dirty".
 
-    A checkout can compute other scores than the release with its version, so signatures have to
-    tell them apart.
+    A checkout may compute scores that differ from those of the release with the same version, so
+    signatures must tell the two apart.
     """
     version = package_version("qabench")
     package = Path(__file__).parents[1]
@@ -113,8 +113,9 @@ def code_version() -> str:
 def commit_of(root: Path, version: str) -> str | None:
     """Return the commit of a checkout: "g3dd1941", or "g3dd1941.dirty" with uncommitted changes.
 
-    It is None if the folder is not a checkout of git, or is exactly what the tag of the version
-    names. setup.py calls it, too, so this module must import nothing but the standard library.
+    Return None if the folder is not a git checkout, or if its content is exactly the commit that
+    the version's tag names. setup.py also calls this function, so importing this module must need
+    no other package.
     """
     if not (root / ".git").exists():
         return None

@@ -7,7 +7,8 @@ import unicodedata
 from html import escape
 from typing import Any
 
-# C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
+# Control characters (C0 except line feed and tab, DEL, C1), line separators, marks that reorder
+# text, and surrogates.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -24,20 +25,21 @@ _LATEX = {
     "_": r"\_",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    # In the default encoding of fonts, OT1, these four would print as other characters.
+    # In LaTeX's default font encoding, OT1, the next four would print as other characters.
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"{\ttfamily\char34}",
     "`": r"\textasciigrave{}",
-    # An argument of the command that ends the row before.
+    # At the start of a table's row, brackets and stars would be read as arguments of the command
+    # that ends the row above.
     "[": "{[}",
     "]": "{]}",
     "*": "{*}",
     "\N{MINUS SIGN}": "$-$",
 }
 _LATEX_CHARACTER = re.compile("|".join(map(re.escape, _LATEX)))
-# Two of these become one character, such as a dash.
+# LaTeX prints two of these in a row as one character, such as a dash.
 _LATEX_LIGATURE = re.compile(r"([-',])(?=\1)")
 # A signed number, or an interval such as "-0.2 to 0.1".
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")
@@ -68,7 +70,7 @@ def csv_text(value: Any) -> Any:
 
 
 def markdown_text(value: object) -> str:
-    """Return a value as Markdown that shows the same characters, without HTML, links or new cells."""
+    """Return a value as Markdown text, no part of which is read as HTML, a link or a cell's end."""
     return _MARKDOWN.sub(r"\\\g<0>", escape(one_line(value), quote=False))
 
 

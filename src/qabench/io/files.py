@@ -18,11 +18,11 @@ from typing import IO, Any
 
 from qabench.errors import QabenchError
 
-# A temporary file of this age belongs to a process that was killed while writing. One of a process
-# that does not run any more is deleted at once.
+# A temporary file of this age is deleted, because its process must have been killed while writing.
+# If the process is known to have ended, the file is deleted at any age.
 SECONDS_UNTIL_ABANDONED = 3600.0
-# The suffix of a temporary file names the process that writes it, so others can tell whether it
-# still runs.
+# The suffix of a temporary file names the process that writes it, so other processes can tell
+# whether that process still runs.
 _WRITER = re.compile(r"\.(\d{1,9})-([0-9a-f]{8})-[^.]*")
 
 
@@ -74,10 +74,10 @@ def write_json(path: Path, document: Any) -> None:
 def check_writable(path: Path) -> None:
     """Check that a file can be written, before the work that produces its content.
 
-    Nothing is created: work that fails would leave an empty folder.
+    No folder is created, because it would stay empty if the work fails.
 
     Raises:
-        QabenchError: it cannot be written.
+        QabenchError: the file cannot be written.
     """
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
@@ -99,9 +99,9 @@ def _is_special(path: Path) -> bool:
 
 
 def sweep(folder: Path, pattern: str) -> None:
-    """Delete the temporary files of killed processes that wrote files such as ``*.json``."""
+    """Delete the temporary files that killed processes left while writing, such as ``*.json``."""
     for path in folder.glob(f".{pattern}.*"):
-        # Another process may delete it first, or it belongs to another user.
+        # Another process may delete the file first, or the file may belong to another user.
         with suppress(OSError):
             is_old = time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED
             if is_old or _is_of_dead_process(path):
@@ -109,9 +109,9 @@ def sweep(folder: Path, pattern: str) -> None:
 
 
 def _is_of_dead_process(path: Path) -> bool:
-    """Tell whether a temporary file is of a process of this machine that does not run any more."""
+    """Tell whether the process that wrote a temporary file ran on this machine and has ended."""
     writer = _WRITER.fullmatch(path.suffix)
-    # On Windows, a signal would end the process.
+    # On Windows, the signal below would end the process instead of testing whether it runs.
     if writer is None or writer[2] != _processes() or sys.platform == "win32":
         return False
     try:
@@ -126,7 +126,7 @@ def _is_of_dead_process(path: Path) -> bool:
 
 @functools.cache
 def _processes() -> str:
-    """Return eight hex digits that identify this machine or container, where pids are unique."""
+    """Return eight hex digits for this machine or container, in which process ids are unique."""
     names = [platform.node()]
     with suppress(OSError):
         names.append(os.readlink("/proc/self/ns/pid"))

@@ -33,10 +33,11 @@ class Retry:
     """How often transient failures are retried, and after how many seconds.
 
     Attributes:
-        attempts: the number of attempts in a row without progress.
+        attempts: the maximum number of attempts in a row without progress.
         first_wait: seconds before the second attempt. They are doubled before each further one, and
             a random part is subtracted.
-        longest_wait: a request fails at once if the server asks for a longer wait.
+        longest_wait: the maximum number of seconds before an attempt. A request fails at once if
+            the server asks for a longer wait.
     """
 
     attempts: int = 5
@@ -44,7 +45,7 @@ class Retry:
     longest_wait: float = 60.0
 
     def wait(self, error: HttpError, failures: int) -> float:
-        """Return the seconds before the next attempt, or raise the error if there is none."""
+        """Return the seconds before the next attempt. Raises the error if there must be none."""
         if not error.transient or error.unreachable:
             raise error
         if error.wait is not None and error.wait > self.longest_wait:
@@ -64,16 +65,17 @@ class HttpClient:
 
     Transient failures (no connection, a timeout, an incomplete response, status 408, 425, 429 or
     5xx) are retried with exponential backoff. If the server says how long to wait (Retry-After), no
-    thread sends a request before.
+    thread sends a request before that time has passed.
 
     Args:
         limits: the limits of each request.
         retry: see ``Retry``.
-        in_flight: requests at the same time.
+        in_flight: the maximum number of simultaneous requests.
         headers: sent with every request.
 
     Attributes:
-        delay: seconds between the starts of two requests, if only one is in flight.
+        delay: the minimum number of seconds between the starts of two requests. With an
+            ``in_flight`` above 1, two threads may start at the same time.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.limits, self.retry, self.in_flight = limits, retry, in_flight
-        # Wikimedia requires contact information.
+        # Wikimedia requires contact information in the header User-Agent.
         agent = f"qabench/{package_version('qabench')} (https://github.com/qabench/qabench)"
         self.headers = {"User-Agent": agent, "Accept-Encoding": "gzip", **(headers or {})}
         self._slots = threading.BoundedSemaphore(in_flight)
@@ -118,7 +120,7 @@ class HttpClient:
             raise
 
     def once(self, url: str, **options: Any) -> httpx2.Response:
-        """Return the response to one request. Its body is read if its status is 200 or it is JSON.
+        """Return the response to one request. A body is read only for status 200, or if it is JSON.
 
         Raises:
             HttpError: there is no response.
@@ -132,7 +134,7 @@ class HttpClient:
                 body = b"".join(streamed.iter_raw())
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
             response = httpx2.Response(status, headers=headers, content=body)
-            # Afterward, the response has an encoding that fits its text.
+            # This sets an encoding with which the text of the response can be decoded.
             text_of(response)
             return response
 
@@ -145,7 +147,7 @@ class HttpClient:
         """
         import httpx2
 
-        # It raises an error if the client is closed.
+        # This raises HttpError if the client is closed.
         self._sleep(0.0)
         method = "POST" if options.get("json") is not None else "GET"
         try:
@@ -178,8 +180,8 @@ class HttpClient:
     ) -> T:
         """Call a function until it raises no transient ``HttpError``, and return its result.
 
-        If the last attempt ``progressed``, so that it got further than those before, failures are
-        counted anew.
+        If the last attempt ``progressed``, that is, got further than all earlier ones, the count of
+        failures starts again.
         """
         failures = 0
         while True:
@@ -200,11 +202,11 @@ class HttpClient:
             self._sleep(seconds)
 
     def end_waits(self) -> None:
-        """End all waits for another attempt: these requests fail. Those in flight go on."""
+        """Make requests that wait for another attempt fail. Requests in flight go on."""
         self._closed.set()
 
     def close(self) -> None:
-        """Close the connections. Requests of other threads that are waiting fail."""
+        """Close the connections. Requests that wait in other threads fail."""
         self.end_waits()
         if "session" in vars(self):
             self.session.close()
@@ -225,7 +227,8 @@ def read_json(response: httpx2.Response) -> Any:
 def _unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:
     """Return a body without its gzip encoding.
 
-    httpx2's own decoder would stop after the first member of a file, and accept an incomplete one.
+    httpx2's own decoder would stop after the first member of a gzip file, and accept an incomplete
+    member.
     """
     if encoding.lower() in ("", "identity"):
         return data

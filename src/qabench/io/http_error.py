@@ -17,16 +17,18 @@ from qabench.io.redaction import printable
 
 # The maximum number of characters of a server's text that an error shows.
 MAX_CHARACTERS_SHOWN = 300
-# Inspect starts an event loop when there is none, so every error in it has this one as its context.
+# The message of the error on which Inspect starts an event loop. Every error that is raised inside
+# that loop has it as its context.
 NO_LOOP = "no running event loop"
-# The extension of a response that ``qabench.llm`` makes of an unusable one, such as a page with the
-# status 200. Unlike a header, no server can send it.
+# ``qabench.llm`` replaces unusable responses, such as a web page with the status 200. Its own
+# responses have this extension, which a server, unlike a header, cannot send.
 MADE_HERE = "qabench_made_here"
 # The status codes that are retried, in addition to all 5xx.
 RETRIED_STATUS = (408, 425, 429)
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
-# The errors of clients have only the text of the system's error, on Linux and macOS.
+# What the operating system says (Linux, macOS) if a connection is not possible. The errors of
+# client libraries contain nothing but this text.
 NOBODY_THERE = re.compile(
     "Name or service not known|nodename nor servname|Temporary failure in name resolution|"
     "No address associated with hostname|All connection attempts failed|Connection refused|Connect call failed|"
@@ -61,7 +63,7 @@ class HttpError(QabenchError):
     url: str = ""
 
     def __post_init__(self) -> None:
-        # Both can quote the server.
+        # Both texts may quote the server.
         self.reason = printable(self.reason, MAX_CHARACTERS_SHOWN)
         self.detail = printable(self.detail, MAX_CHARACTERS_SHOWN)
 
@@ -74,19 +76,19 @@ def text_of(response: Any) -> str:
     try:
         return str(response.text)
     except ValueError:
-        # For example, it declares UTF-16, and lacks the byte order mark.
+        # For example, the response declares UTF-16, but lacks the byte order mark.
         response.encoding = "utf-8"
         return str(response.text)
 
 
 def check_status(response: Any, body: str = "") -> None:
-    """Raise HttpError for the status of a response of httpx2 other than 200 and 206."""
+    """Raise HttpError unless the status of a response of httpx2 is 200 or 206."""
     if response.status_code not in (200, 206):
         raise status_error(response, body)
 
 
 def status_error(response: Any, body: str = "", label: str = "status") -> HttpError:
-    """Return the error for the status of a response. Transient ones have the server's Retry-After."""
+    """Return the error for a response's status. A transient error has the server's Retry-After."""
     status = response.status_code
     transient = status in RETRIED_STATUS or status >= 500
     wait = None
@@ -99,9 +101,10 @@ def status_error(response: Any, body: str = "", label: str = "status") -> HttpEr
 
 
 def message_in(body: Any) -> str:
-    """Return what the body of an error response says, in one line, or "" if it says nothing.
+    """Return the message in the body of an error response, in one line, or "" without a message.
 
-    This is its ``message``, ``detail``, ``error`` or ``msg``, or the first line of plain text.
+    The message is the field ``message``, ``detail``, ``error`` or ``msg``, or the first line of
+    plain text.
     """
     if isinstance(body, str):
         with contextlib.suppress(ValueError):
@@ -117,13 +120,13 @@ def message_in(body: Any) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a server's text that is not blank, ``printable``."""
+    """Return the first nonblank line of a server's text in ``printable`` form."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     return printable(lines[0], MAX_CHARACTERS_SHOWN) if lines else ""
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes, with the last attempt in place of tenacity's RetryError."""
+    """Yield an error and its causes. The last attempt's error replaces tenacity's RetryError."""
     # Causes can form a cycle.
     seen: set[int] = set()
     while error is not None and id(error) not in seen and str(error) != NO_LOOP:
@@ -151,14 +154,15 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def reason_of(error: BaseException) -> HttpError:
-    """Return the failure of a call that a library made, from its status or its connection.
+    """Classify the exception of a library's call by its HTTP status or its connection error.
 
-    Its text is the same for equal failures. It is ``unreachable`` if nothing answers at the address.
+    Equal failures have equal texts. The result is ``unreachable`` if nothing answers at the
+    address.
     """
     chain = list(causes(error))
     for link in chain:
         if isinstance(link, HttpError):
-            # An error that the transport raised itself.
+            # The transport itself raised this error.
             return link
         if isinstance(status := getattr(link, "status_code", None), int):
             message = next(filter(None, map(_body_message, chain)), "") or _message(link)
@@ -174,7 +178,7 @@ def reason_of(error: BaseException) -> HttpError:
 
 
 def _is_made_here(error: BaseException) -> bool:
-    """Tell whether the status of a failure is this package's, not the server's."""
+    """Tell whether this package, and not the server, chose the status of a failed response."""
     extensions = getattr(getattr(error, "response", None), "extensions", {})
     return MADE_HERE in extensions
 

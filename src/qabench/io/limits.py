@@ -1,6 +1,6 @@
-"""Limits for everything from outside: what is parsed, and what servers answer.
+"""Limits for everything from outside: documents that are parsed, and responses of servers.
 
-Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a RecursionError.
+Without limits, a reply such as ``'{"a":' * 5000`` would end a whole run with a RecursionError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_CHARACTERS = 1 << 29
 MAX_REPLY_CHARACTERS = 1 << 24
 # Encodings that raise on most input, or take quadratic time.
 NO_CHARSETS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
-# Aliases can expand a few lines to billions of values.
+# In YAML, aliases can expand a few lines to billions of values.
 MAX_YAML_VALUES = 1_000_000
 
 
@@ -32,12 +32,15 @@ class Limits:
 
     Attributes:
         max_bytes: the largest body, before and after decompression.
-        seconds: for one exchange, from the connection to the last byte, with all redirects.
+        seconds: the time for one exchange, from the connection to the last byte, with all
+            redirects.
         silent_seconds: the longest pause between two parts of a response.
-        sent_per_second: bytes. The time of an upload at this rate is added to ``seconds``.
+        sent_per_second: the assumed rate of uploads, in bytes. The time that an upload takes at
+            this rate is added to ``seconds``.
         redirects: which redirects are followed. "same host" allows an upgrade to https, too.
-        addresses: "any". "public" refuses addresses from which a page could reach into a private
-            network. "private" refuses link-local ones only, where clouds serve credentials.
+        addresses: which IP addresses are allowed. "public": only public ones, so that a link in a
+            page cannot reach into a private network. "private": private ones, too, but no
+            link-local ones, where clouds serve credentials. "any": all.
     """
 
     max_bytes: int = 64 << 20
@@ -75,7 +78,7 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS) -> Any:
 
 
 def numbered_lines(data: bytes | IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their numbers from 1: as in JSONL, only \\n ends one."""
+    """Yield the nonblank lines with their numbers from 1. As in JSONL, only \\n ends a line."""
     lines = io.BytesIO(data) if isinstance(data, bytes) else data
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -83,7 +86,7 @@ def numbered_lines(data: bytes | IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def yaml_of(text: str) -> Any:
-    """Return the value of a YAML document. Raises ValueError: not YAML, or ``TooLarge``."""
+    """Return the value of a YAML document. Raises ValueError if it is invalid or ``TooLarge``."""
     import yaml
 
     _check_length(text, MAX_REPLY_CHARACTERS)
@@ -112,7 +115,7 @@ _LONG_KEY = re.compile(
 
 
 def toml_of(text: str) -> dict[str, Any]:
-    """Return the table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
+    """Return the table of a TOML document. Raises ValueError if it is invalid or ``TooLarge``."""
     import tomllib
 
     _check_length(text, MAX_REPLY_CHARACTERS)
@@ -127,7 +130,7 @@ def toml_of(text: str) -> dict[str, Any]:
 
 
 def decoded(data: bytes, charset: str | None) -> str | None:
-    """Return text in a declared charset, or None if there is no such encoding of text."""
+    """Decode data with a declared charset. Return None if it is not a usable text encoding."""
     try:
         if charset and codecs.lookup(charset).name.replace("_", "-") not in NO_CHARSETS:
             return data.decode(charset, "replace")
@@ -169,8 +172,8 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 def check_json_depth(content: IO[bytes], name: str) -> None:
     """Raise TooLarge if JSON has more than ``MAX_CHARACTERS`` bytes or ``MAX_DEPTH`` levels.
 
-    It is called before another library reads the file. Nothing is parsed, and only a part of the
-    file is in memory.
+    This is for files that another library then reads. Nothing is parsed, and only a part of the
+    file is in memory at a time.
 
     Args:
         content: a file in UTF-8.

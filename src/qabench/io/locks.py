@@ -11,7 +11,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 
 
 class ProcessLock:
-    """A lock that one holder has at a time, in this process or another one.
+    """A lock with one holder at a time, in this process or another one.
 
     A killed process loses its locks. Where the file system cannot lock files (a mounted bucket, a
     folder that is read-only), everybody gets the lock.
@@ -19,7 +19,7 @@ class ProcessLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # Inspect can end a run in another thread than it started in.
+        # Inspect may end a run in a thread other than the one that started it.
         self._lock: Any = FileLock(path, thread_local=False)
 
     def try_acquire(self) -> bool:
@@ -33,7 +33,7 @@ class ProcessLock:
         except (OSError, NotImplementedError):
             return True
         if isinstance(self._lock, SoftFileLock):
-            # A soft lock is a file that a killed process on another machine would leave behind.
+            # A soft lock is a file, which a killed process would leave behind. So it is not kept.
             self._lock.release()
         return True
 

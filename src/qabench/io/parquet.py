@@ -1,4 +1,4 @@
-"""Reads Parquet files from outside, of a bounded size in memory."""
+"""Read Parquet files from outside, with a limit on their size in memory."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import IO, Any
 from qabench.errors import InputError
 from qabench.io.limits import MAX_DEPTH
 
-# The unpacked size of all columns that are read.
+# The maximum size of all columns that are read, unpacked.
 MAX_BYTES = 1 << 30
 # Metadata is checked against these limits before any row is unpacked.
 MAX_ROWS = 2_000_000
-# Small batches: a single row can have a whole document.
+# Batches are small, because a single row can contain a whole document.
 _BATCH_ROWS = 100
 
 
 def parquet_rows(
     source: Path | IO[bytes], name: str, columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file, with these columns only.
+    """Yield the rows of a Parquet file, with the given columns only.
 
-    A few kilobytes can repeat a value of a dictionary for gigabytes. So dictionaries stay
-    dictionaries until the texts of a batch of rows are counted.
+    In a file of a few kilobytes, dictionary encoding can repeat a value until it fills gigabytes.
+    So texts stay dictionary-encoded until the size of their batch of rows is known.
 
     Args:
         source: a path or an open file.
         name: the file's name, for errors.
-        columns: the columns that the file must have. None: all that it has.
+        columns: the columns that the file must have. None means all columns of the file.
 
     Raises:
         InputError: the file cannot be read, lacks a column, or is too large or too deep.
@@ -46,7 +46,7 @@ def parquet_rows(
             raise InputError(
                 f"{name} has no column {lacking[0]!r}; it must have {', '.join(columns)}"
             )
-        # The metadata of the columns of a group would say more, but pyarrow ends the process if a
+        # The metadata of each column in a row group would say more, but pyarrow crashes if a
         # damaged file lacks it.
         size = 0
         for number in range(metadata.num_row_groups):
@@ -75,7 +75,8 @@ def parquet_rows(
             yield from batch.to_pylist()
     except InputError:
         raise
-    # Damaged files cause all of these. UnicodeDecodeError and most errors of Arrow are ValueErrors.
+    # Damaged files cause all of these exceptions. UnicodeDecodeError and most errors of Arrow are
+    # ValueErrors.
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
         raise InputError(f"cannot read {name}: {' '.join(str(error).split()):.200}") from None
 
@@ -85,7 +86,7 @@ def _allowed() -> str:
 
 
 def _expanded_size(array: Any) -> int:
-    """Return the bytes of an array without dictionaries."""
+    """Return the size of an array in bytes without dictionary encoding."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -97,7 +98,7 @@ def _expanded_size(array: Any) -> int:
         return sum(map(_expanded_size, array.flatten()))
     if pa.types.is_map(kind):
         return _expanded_size(array.keys) + _expanded_size(array.items)
-    # Structs and maps are nested, too: here, only kinds of lists remain.
+    # Structs and maps are nested, too, but were handled above. Only kinds of lists remain.
     if pa.types.is_nested(kind):
         return _expanded_size(array.flatten())
     return int(array.nbytes)

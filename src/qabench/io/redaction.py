@@ -20,7 +20,7 @@ REDACTED = "[redacted]"
 # Shorter values would also match ordinary words.
 _SHORTEST_SECRET = 8
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
-# A URL's query can have keys of any name, so all of it is removed.
+# Any parameter in a URL's query may be an API key, so the whole query is removed.
 _QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(?:[\s'\"<>)]|$))")
 _USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
 # An authorization header that a server repeats, as text, JSON or Python's repr.
@@ -39,18 +39,18 @@ _registered: set[str] = set()
 def printable(text: object, most: int | None = None) -> str:
     """Return the text without secrets and control characters, cut to ``most`` characters.
 
-    Text from outside is never cut before this: the rest of a cut key would not be recognized.
+    Text from outside must not be cut before, because a part of a key would not be recognized.
     """
     return visible(redacted(str(text)))[:most]
 
 
 def quoted(value: object, most: int) -> str:
-    """Return the ``printable`` quotation of a value from outside, for an error."""
+    """Return the repr of a value from outside in ``printable`` form, for an error."""
     return printable(repr(value), most)
 
 
 def write_line(text: object, stream: TextIO | None = None) -> None:
-    """Print one line, ``printable``, on standard output or another stream, without loading rich."""
+    """Print one ``printable`` line on standard output or another stream, without loading rich."""
     print(printable(text), file=stream or sys.stdout, flush=True)
 
 
@@ -85,17 +85,18 @@ def keep_secret(*values: str) -> None:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether the value of an environment variable is a secret, by its name."""
+    """Tell by the name of an environment variable whether its value is a secret."""
     return _SECRET_NAME.search(name.upper()) is not None
 
 
 def without_folders(text: str) -> str:
-    """Return the text with absolute paths cut to their last part, for what is shared."""
+    """Return the text with absolute paths cut to their last part, for files that are shared."""
     return _PATH.sub(r"\1", text)
 
 
 def _secrets() -> frozenset[str]:
-    # The values are read each time, because they may change. The search by name is cached.
+    # The values of the variables are read each time, because they may change. The search for the
+    # names is cached.
     names = _secret_names(tuple(os.environ))
     values = {os.environ.get(name, "") for name in names}
     return frozenset(value for value in values if len(value) >= _SHORTEST_SECRET) | _registered
@@ -108,7 +109,7 @@ def _secret_names(names: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _forms(secrets: frozenset[str]) -> list[str]:
-    """Return the secrets as they are, in URLs, and in base64 within a longer text, longest first."""
+    """Return the secrets unchanged, URL-encoded, and as parts of longer base64, longest first."""
     forms = set(secrets)
     for secret in secrets:
         forms.add(quote(secret, safe=""))
@@ -117,7 +118,7 @@ def _forms(secrets: frozenset[str]) -> list[str]:
         # before it are in its first group: 0, 1 or 2.
         for before in range(3):
             encoded = base64.b64encode(bytes(before) + data).decode()
-            # The characters at the edges also have bits of the bytes next to the secret.
+            # The characters at the edges also encode bits of the bytes next to the secret.
             start = -(-before * 8 // 6)
             end = (before + len(data)) * 8 // 6
             forms.add(encoded[start:end])
@@ -148,5 +149,5 @@ def _spelling(char: str) -> str:
 
 
 def _any_case(digits: str) -> str:
-    """Return the pattern of hexadecimal digits in both cases."""
+    """Return the pattern of hexadecimal digits in upper and lower case."""
     return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 # Another process may write a large batch at this moment.
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 SECONDS_BETWEEN_TRIES = 0.02
-# Enough to notice damage. It does not protect against forgery.
+# This length is enough to notice damage. It does not protect against forgery.
 CHECKSUM_BYTES = 8
 # All exceptions that damaged files were seen to cause (a damaged length causes a MemoryError).
 DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError, MemoryError)
@@ -68,7 +68,7 @@ class EntryFile:
 
     Attributes:
         damaged: the number of damaged entries that were read.
-        usable: whether the file is used, and not the memory.
+        usable: whether entries are kept in the file. Otherwise, they are in memory.
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class EntryFile:
         self._name = f"the {name} {path}"
         self._if_damaged = if_damaged
         self._if_unusable = if_unusable
-        # The file stays open if many small actions follow.
+        # Whether the file stays open between actions, which saves time if there are many small
+        # ones.
         self._hold = hold
         self.damaged = 0
         self.usable = True
@@ -94,7 +95,7 @@ class EntryFile:
         _files_in_use.add(self)
 
     def attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the result of an action on the file, or else on an empty database in memory."""
+        """Return the result of an action on the file, or if that fails on a database in memory."""
         with self._lock:
             try:
                 return action(self._opened())

@@ -20,7 +20,7 @@ _DOT_OF_NAME = re.compile(r"\.(?=[^\W\d])")
 _PART_OF_NAME = re.compile(r"(?<=[-_/\N{HORIZONTAL ELLIPSIS}])(?=[^\W_])")
 _HYPHEN_OF_NUMBER = re.compile(r"(?<!\S)-(?=\d)")
 SPACES_BETWEEN_COLUMNS = 2
-# In characters: the least width of a column of long names.
+# The minimum width of a column of long names, in characters.
 SHORTEST_NAME = 8
 
 
@@ -84,8 +84,8 @@ class Table:
     def tabular(self) -> str:
         """Return the rows as LaTeX, for the package booktabs.
 
-        If rows have the same name, such as one row per score and pair, the name becomes a line
-        above its rows.
+        If several rows have the same name, as in a table with one row per score and pair, the name
+        becomes a line above these rows.
         """
         sides = [side[0] for side in self._alignment()]
         names = [_latex_cell(row[0], sides[0]) for row in self.rows]
@@ -125,9 +125,9 @@ class Table:
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Yield the table for rich, as wide as the terminal allows.
 
-        If it does not fit, and rows have the same name, such as one row per score and group, the
-        name becomes a line above its rows. If it still does not fit, texts are wrapped between
-        words, and the columns that do not fit then follow in a further part.
+        If it does not fit, and several rows have the same name, as in a table with one row per
+        score and group, the name becomes a line above these rows. If it still does not fit, texts
+        are wrapped between words, and the columns that do not fit then follow in a further part.
         """
         from rich.text import Text
 
@@ -141,7 +141,7 @@ class Table:
         elif _width(_widths(columns, rows)) <= width:
             yield _grid(columns, rows, sides)
         elif self._has_parts():
-            # The parts of all names have the same columns and widths.
+            # The rows below each name are printed with the same columns and widths.
             sides = ["left", *sides[2:]]
             blocks = _blocks(columns[1:], [row[1:] for row in rows], sides, width)
             for name, members in groupby(rows, key=lambda row: row[0]):
@@ -159,7 +159,7 @@ class Table:
             yield Text(f"  {_shown(note)}", style="dim")
 
     def _has_parts(self) -> bool:
-        """Return whether rows that follow each other have one name, such as a score's by system."""
+        """Return whether consecutive rows share a name, such as the rows of a score by system."""
         names = [row[0] for row in self.rows]
         parts = [name for name, _ in groupby(names)]
         is_repeated = len(set(parts)) == len(parts) < len(names)
@@ -171,12 +171,12 @@ class Table:
         shown: Callable[[object], str] = one_line,
         align: Sequence[str] | None = None,
     ) -> str:
-        """Return the rows in a format of tabulate, which escapes them in HTML."""
+        """Return the rows in one of tabulate's formats. Its HTML is escaped."""
         from tabulate import tabulate
 
         rows = [list(map(shown, row)) for row in self.rows]
         columns = list(map(shown, self.columns))
-        # With numparse, tabulate would round numbers and drop zeros at their end.
+        # If tabulate parsed numbers, it would round them and drop trailing zeros.
         return str(tabulate(rows, columns, tablefmt=format, disable_numparse=True, colalign=align))
 
     def _alignment(self) -> list[str]:
@@ -190,8 +190,8 @@ class Table:
 class Displayed:
     """An object that shows itself as tables.
 
-    ``repr`` and ``print`` give text, a notebook shows HTML, and rich prints its own tables. A class
-    defines ``tables``.
+    ``repr`` and ``print`` give text, a notebook shows HTML, and rich prints its own tables. A
+    subclass defines ``tables``.
     """
 
     __slots__ = ()
@@ -236,12 +236,12 @@ def _shown(value: object) -> str:
 
 def _terminal_text(cell: object) -> str:
     """Return a cell for a terminal. Counts have a comma between thousands."""
-    # type(): True is an int, too, for isinstance.
+    # The type is compared, because ``isinstance`` counts True as an int, too.
     return f"{cell:,}" if type(cell) is int else _shown(cell)
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the width of each column without a line break."""
+    """Return the width that each column has if no cell is broken."""
     from rich.cells import cell_len
 
     return [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
@@ -258,9 +258,9 @@ def _least_widths(
     names: Sequence[int],
     width: int,
 ) -> list[int]:
-    """Return the least width of each column: of its longest word, or half of the table's width.
+    """Return the minimum width of each column: its longest word, but at most half of the table.
 
-    Numbers with their intervals are one word, and never broken. The columns of the rows' names are
+    A number with its interval counts as one word, and is never broken. The names of the rows are
     broken only if the widest other column does not fit beside them.
     """
     from rich.cells import cell_len
@@ -311,10 +311,10 @@ class _Block:
 def _blocks(
     columns: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int
 ) -> list[_Block]:
-    """Return the columns as blocks that fit in a width. Each block has the names of the rows.
+    """Split the columns into blocks that fit in a width. Each block has the names of the rows.
 
-    They are in the first column, or if it has numbers, such as ranks, in the first two. A column is
-    at least as wide as its longest word. In a block, columns of texts share the rest.
+    The names are the first column, or the first two if the first one has numbers, such as ranks.
+    ``_least_widths`` tells how narrow a column may be, and ``_block`` who gets the remaining width.
     """
     names = [0]
     if len(columns) > 1 and _are_numbers([row[0] for row in rows]):
@@ -339,10 +339,10 @@ def _block(
     least: Sequence[int],
     width: int,
 ) -> _Block:
-    """Return a block of columns. Spare width goes to the one with the most lines."""
+    """Return a block of columns. Spare width goes to the column with the most lines."""
     widths = [least[place] for place in places]
     for _ in range(width - _width(widths)):
-        # A column without a name and without texts has no width.
+        # A column without a name and without texts has the width 0.
         lines = [natural[place] / max(own, 1) for place, own in zip(places, widths, strict=True)]
         if max(lines) <= 1:
             # Every cell fits on one line.
@@ -359,7 +359,7 @@ def _grid(
     sides: Sequence[str],
     widths: Sequence[int] | None = None,
 ) -> Any:
-    """Return a table of rich. With the widths of its columns, it is aligned to those above it."""
+    """Return a table of rich. Given widths align its columns with those of other tables."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -380,14 +380,15 @@ def _with_spaces(name: str) -> str:
 
 
 def _broken_words(text: str, width: int) -> str:
-    """Break the words of a text that are wider. rich wraps between words only."""
+    """Break the words that are wider than the column, because rich wraps between words only."""
     return " ".join(_broken(word, width) for word in text.split(" "))
 
 
 def _broken(name: str, width: int) -> str:
     """Return a name such as "a.b.c", with line breaks after dots where it is longer than the width.
 
-    Lines also end after hyphens, underscores and slashes if a part between two dots is longer.
+    Lines also end after hyphens, underscores and slashes if a part between two dots is longer than
+    the width.
     """
     parts = _DOT_OF_NAME.sub(".\n", name).split("\n")
     if any(len(part) > width for part in parts):

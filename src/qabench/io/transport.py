@@ -1,8 +1,8 @@
-"""Transports of httpx2 with the limits of everything that qabench reads from servers.
+"""Transports for httpx2 that enforce ``Limits`` for everything that qabench reads from servers.
 
-A timeout of httpx2 is for one read: a server that sends single bytes never exceeds it. Here an
-exchange has a deadline as a whole. huggingface_hub and ``ChatClient`` have clients with these
-transports, too.
+A timeout of httpx2 applies to each read, so a server that sends one byte at a time never exceeds
+it. Here, an exchange as a whole has a deadline. huggingface_hub and ``ChatClient`` also use clients
+with these transports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits, decoded
 from qabench.io.redaction import printable
 
-# A host that does not accept a connection by then is down, or behind a firewall.
+# A host that does not accept a connection in this time is down, or behind a firewall.
 CONNECT_SECONDS = 10.0
 MAX_REDIRECTS = 5
 # The deadline is checked each time this number of bytes was sent.
@@ -32,7 +32,7 @@ _EXCHANGE = "qabench exchange"
 
 
 def limited_client(limits: Limits, **options: Any) -> httpx2.Client:
-    """Return a client with limits, which uses the proxies of the environment."""
+    """Return a client with limits, which uses the proxies in environment variables."""
     mounts: dict[str, Transport | None] = {}
     for pattern, proxy in get_environment_proxies().items():
         mounts[pattern] = Transport(limits, proxy) if proxy else None
@@ -40,7 +40,7 @@ def limited_client(limits: Limits, **options: Any) -> httpx2.Client:
         transport=Transport(limits),
         mounts=mounts,
         follow_redirects=limits.redirects != "none",
-        # The transport counts them, and raises its own error before this limit.
+        # The transport counts redirects itself, and raises its own error before this limit.
         max_redirects=MAX_REDIRECTS + 1,
         timeout=None,
         **options,
@@ -53,8 +53,8 @@ class Transport(httpx2.HTTPTransport):
     def __init__(self, limits: Limits, proxy: str | None = None) -> None:
         super().__init__(proxy=proxy, limits=httpx2.Limits())
         self.limits = limits
-        # httpx2 has no option for the backend. The address of a proxy is not checked, because the
-        # user has chosen it.
+        # httpx2 has no option for the network backend. The address of a proxy is not checked,
+        # because the user has chosen it.
         checked = not proxy and limits.addresses != "any"
         backend: Any = _Backend(self._pool._network_backend, checked)
         self._pool._network_backend = backend
@@ -92,10 +92,10 @@ class _Deadline:
         self.end = self.begin + limits.seconds
 
     def redirect(self, url: str) -> None:
-        """Note the next URL of the exchange, or raise HttpError if it must not be requested.
+        """Note the next URL of the exchange. Raises HttpError if it must not be requested.
 
-        This error is final. Clients would repeat a request that ends with httpx2's own error for
-        too many redirects.
+        HttpError is final, while clients would repeat a request after httpx2's own error for too
+        many redirects.
         """
         urls = self.requested_urls
         if url in urls:
@@ -107,14 +107,14 @@ class _Deadline:
         urls.append(url)
 
     def left(self) -> float:
-        """Return the seconds for the next step, or raise ReadTimeout."""
+        """Return the seconds that the next step may take. Raises ReadTimeout if none are left."""
         seconds = self.end - time.monotonic()
         if seconds <= 0:
             raise self.passed()
         return min(seconds, self.limits.silent_seconds)
 
     def passed(self) -> httpcore2.ReadTimeout:
-        """Return the error to raise."""
+        """Return the error to raise after the deadline."""
         seconds = time.monotonic() - self.begin
         return httpcore2.ReadTimeout(f"no complete answer within {seconds:.1f} seconds")
 
@@ -122,8 +122,8 @@ class _Deadline:
 def make_safe(response: Any, max_bytes: int) -> None:
     """Limit the body of a response of httpx2 or httpx, and ignore its cookies and bad encodings.
 
-    Reading more bytes raises HttpError, because clients would repeat a request that ends with an
-    error of httpx2. Cookies are neither kept nor sent. Text in an encoding that takes quadratic
+    Reading more than ``max_bytes`` raises HttpError, because clients would repeat a request after
+    an error of httpx2. Cookies are neither kept nor sent. Text in an encoding that takes quadratic
     time or raises errors is read as UTF-8.
     """
     headers = response.headers
@@ -187,7 +187,7 @@ class _Backend:
 
 
 class _Stream:
-    """A connection whose every step ends at the deadline of the request (a ``_Deadline``)."""
+    """A connection on which every read and write ends by the request's ``_Deadline``."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -219,5 +219,5 @@ def _redacted(record: logging.LogRecord) -> bool:
     return True
 
 
-# httpx2 logs URLs, whose parameters can be keys.
+# httpx2 logs URLs, whose parameters may be API keys.
 logging.getLogger("httpx2").addFilter(_redacted)

@@ -35,7 +35,8 @@ def iterate_parallel(
     """Yield ``function(item)`` for each item in order, computed in forked processes.
 
     Each result is yielded as soon as possible. The processes inherit the function, so it need not
-    be picklable. With one worker, or if forking is not safe, all is computed in this process.
+    be picklable. With one worker, or if forking is not safe, everything is computed in this
+    process.
 
     Raises:
         BrokenProcessPool: a process was killed.
@@ -66,7 +67,7 @@ _forks_forbidden = False
 
 
 def forbid_forks() -> None:
-    """Compute everything in this process from now on."""
+    """Make ``iterate_parallel`` compute everything in this process from now on."""
     global _forks_forbidden
     _forks_forbidden = True
 
@@ -81,7 +82,7 @@ def _adopt(function: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is killed. Else a worker would wait for tasks forever."""
+    """End this process when its parent is killed. Otherwise, it would wait for tasks forever."""
     if parent := multiprocessing.parent_process():
         parent.join()
     os._exit(1)
@@ -101,14 +102,15 @@ def run_job(future: Future[Any], job: Callable[[], Any]) -> None:
 
 
 def run_sync(work: Coroutine[Any, Any, Out]) -> Out:
-    """Return the result of ``work``, even inside a notebook's event loop. Ctrl-C cancels it."""
+    """Run a coroutine, even in a notebook's event loop. Return its result. Ctrl-C cancels it."""
     import asyncio
 
     is_running = True
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        # The work does not run in this block, or all its errors would have this one as context.
+        # The work runs after this block. Otherwise, this error would be the context of all its
+        # errors.
         is_running = False
     if not is_running:
         return asyncio.run(work)
@@ -132,20 +134,20 @@ class Workers(Protocol):
     num_gpus: float
 
     def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool) -> Iterator[Out]:
-        """As ``map_loaded``. Everything is picklable."""
+        """Return results as ``map_loaded`` does. ``load``, inputs and results must be picklable."""
 
 
 _in_use: Workers | None = None
 
 
 def cluster() -> Workers | None:
-    """Return the cluster in use, or None for this process."""
+    """Return the cluster in use, or None if everything runs in this process."""
     return _in_use
 
 
 @contextmanager
 def using(workers: Workers) -> Iterator[None]:
-    """Within the block, ``map_loaded`` runs on these workers."""
+    """Make ``map_loaded`` run on these workers within the block."""
     global _in_use
     before, _in_use = _in_use, workers
     try:
@@ -157,9 +159,9 @@ def using(workers: Workers) -> Iterator[None]:
 def map_loaded(load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
     """Return the results of a function for each input, in order.
 
-    ``load`` returns the function, once in this process or in each process of the cluster in use.
-    Each input should be work for a second or more, because it is sent to a process separately. With
-    ``gpu``, the workers' GPUs are used.
+    ``load`` is called once in this process, or once in each process of the cluster in use, and
+    returns the function. Each input should be work for a second or more, because inputs are sent to
+    processes one by one. With ``gpu``, the workers' GPUs are used.
     """
     if _in_use is None:
         return map(load(), inputs)

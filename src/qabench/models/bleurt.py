@@ -90,8 +90,8 @@ def bleurt(
         scorer: the scorer from ``load_bleurt``, or a function of references and candidates.
 
     Raises:
-        InputError: lists of different lengths, nothing to score, another number of scores than of
-            answers, or a score that is not a number.
+        InputError: lists of different lengths, nothing to score, a number of scores that is not the
+            number of answers, or a score that is not a finite number.
     """
     check_pairs(references, predictions)
     reference_texts = list(map(text_of, references))
@@ -242,7 +242,7 @@ def _scorer_of(
     return score
 
 
-# Without the cache, a metric that computes twice would read gigabytes twice.
+# Without the cache, computing a metric twice would read gigabytes twice.
 @lru_cache(maxsize=1)
 def _network(source: ModelSource) -> Any:
     from transformers import RemBertConfig, RemBertForSequenceClassification

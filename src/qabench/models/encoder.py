@@ -26,8 +26,8 @@ RETRIES = 6
 class SentenceEncoder:
     """An encoder of sentence-transformers.
 
-    Its vectors have length 1: arrays (texts, dimensions) of float32. Safe for several threads, one
-    at a time.
+    Its vectors have length 1. They are rows of float32 arrays (texts, dimensions). Several threads
+    may share an encoder, which then serves one at a time.
 
     Args:
         model: a name on the Hub, or a folder. A revision may follow a name:
@@ -69,8 +69,8 @@ class SentenceEncoder:
 class ApiEncoder:
     """An encoder behind an OpenAI-compatible embeddings API.
 
-    Its vectors have length 1: arrays (texts, dimensions) of float32. It uses the key and the server
-    of judges: FANOUTQA_OPENAI_API_KEY and FANOUTQA_OPENAI_API_BASE.
+    Its vectors have length 1. They are rows of float32 arrays (texts, dimensions). The encoder uses
+    the key and the server of judges: FANOUTQA_OPENAI_API_KEY and FANOUTQA_OPENAI_API_BASE.
 
     Raises:
         QabenchError: there is no key, or a call fails after retries.

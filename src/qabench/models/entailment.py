@@ -20,10 +20,11 @@ from qabench.models.loader import ModelSource, buckets, cannot_load, locate
 
 MODEL = "google/t5_xxl_true_nli_mixture"
 MODEL_VARIABLE = "QABENCH_NLI_MODEL"
-# The authors' limit. Longer input is scored by sentences.
+# The authors' limit for a prompt, in tokens. Longer evidence is first reduced to some of its
+# sentences.
 MAX_LENGTH = 512
 MAX_NEW_TOKENS = 20
-# Long evidence is replaced by its two most and its two least entailed sentences.
+# Long evidence is replaced by its two most and its two least entailing sentences.
 EXTREME_SENTENCES = 2
 # As upstream, marks of several digits such as [10] stay.
 MARK = re.compile(r"\[\d\]\s?")
@@ -47,11 +48,11 @@ class Entailed:
 Splitter = Callable[[str], Sequence[str]]
 """Splits a text into sentences."""
 Encoded = list[list[int]]
-"""The token ids of the prompts of a batch."""
+"""The token ids of each prompt in a batch."""
 
 
 def prompt_of(evidence: str, claim: str) -> str:
-    """Return the model's prompt."""
+    """Return the model's prompt for a claim and its evidence."""
     return f"premise: {evidence} hypothesis: {claim}"
 
 
@@ -68,11 +69,11 @@ def clean(text: str) -> str:
 
 
 def extremes(sentences: Sequence[str], judgments: Sequence[Entailed]) -> str:
-    """Return the two most and the two least entailed sentences of evidence, joined in this order.
+    """Return the two most and the two least entailing sentences of evidence, joined in this order.
 
-    With fewer than four sentences some appear twice. As upstream, replies are ordered by the
-    probability of "0" in single precision, in which confident judgments are ties that NumPy's
-    unstable sort breaks.
+    With fewer than four sentences some appear twice. As upstream, sentences are ordered by the
+    probability of "0" in single precision. Confident judgments have equal probabilities, so NumPy's
+    unstable sort decides their order.
     """
     probabilities = list(map(_neutral, judgments))
     order = np.argsort(np.array(probabilities, dtype=np.float32)).tolist()
@@ -109,8 +110,8 @@ def label_claims(
         One label per claim, in order. [] for no claims.
 
     Raises:
-        MissingExtra: long evidence needs nltk.
-        QabenchError: long evidence needs the data of Punkt.
+        MissingExtra: nltk, which splits long evidence, is not installed.
+        QabenchError: the data of Punkt, which splits long evidence, is not installed.
     """
     # For each claim that has evidence, by position: evidence and claim, and the prompt with both.
     texts: dict[int, tuple[str, str]] = {}
@@ -154,7 +155,7 @@ def punkt(text: str) -> list[str]:
 
 
 def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Splitter) -> list[str]:
-    """Return the most and least entailed sentences of each evidence."""
+    """Return each evidence reduced to its two most and its two least entailing sentences."""
     sentences_of_texts = []
     prompts = []
     for evidence, claim in texts:
@@ -197,8 +198,8 @@ class Entailment:
         self.device = f"{source.dtype} on {source.device}"
         self.batch_size = 4 if source.device == "cpu" else 16
         self.tokenizer = source.tokenizer()
-        # As upstream, the ids of the bare digits, not of the tokens for digits at the start of a
-        # word.
+        # As upstream, these are the ids of the bare digits, not of the tokens for digits at the
+        # start of a word.
         self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
         if self.tokenizer.unk_token_id in self.verdicts or None in self.verdicts:
             raise cannot_load(source.name, 'its vocabulary lacks "1" or "0", the verdicts of TRUE')
@@ -273,5 +274,5 @@ def load_entailment(
     return _loaded(locate(model or os.environ.get(MODEL_VARIABLE) or MODEL, dtype=dtype))
 
 
-# Without the cache, a metric that computes twice would read gigabytes twice.
+# Without the cache, computing a metric twice would read gigabytes twice.
 _loaded = lru_cache(maxsize=1)(Entailment)

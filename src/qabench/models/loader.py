@@ -1,8 +1,8 @@
 """The loader of neural models, shared by BLEURT, entailment and dense retrieval.
 
 Every model is loaded at a commit, which signatures contain. A model's own code is never executed.
-Weights of the Hub are read from safetensors, except for two official models, whose authors publish
-PyTorch's pickles only. transformers reads pickles without executing code in them.
+Weights from the Hub are read from safetensors, except for two official models, whose authors
+publish PyTorch's pickles only. transformers reads pickles without executing code in them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qabench.io.environment import offline_variable
 from qabench.io.workers import cluster
 
 WEIGHTS = ("*.safetensors", "*.bin")
-# Every model has the first file, except those of sentence-transformers, which have the second.
+# Every model has config.json, except those of sentence-transformers, which have modules.json.
 CONFIGS = ["config.json", "modules.json"]
 PICKLED = ("google/t5_xxl_true_nli_mixture", "lucadiliello/BLEURT-20")
 
@@ -30,8 +30,8 @@ class ModelSource:
     Attributes:
         name: a name on the Hub, or a folder.
         commit: the commit on the Hub. None for a folder.
-        version: 12 hex digits for signatures: of the commit, or of a digest of the folder's
-            weights.
+        version: the first 12 hex digits of the commit, or of a digest of the folder's weights.
+            Signatures contain it.
         device: a device name of torch.
         dtype: the name of a floating-point type of torch.
     """
@@ -48,7 +48,7 @@ class ModelSource:
         return f"{self.name}@{self.version}"
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of ``from_pretrained`` that say where files come from."""
+        """Return the arguments of ``from_pretrained`` that say where a model's files come from."""
         return {
             "revision": self.commit,
             "trust_remote_code": False,

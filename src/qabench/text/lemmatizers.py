@@ -37,7 +37,7 @@ UNUSED = ["ner"]
 # Each process gets its texts in several tasks, so that a slow task does not leave other processes
 # idle.
 CHARACTERS_PER_TASK = 20_000
-# With fewer characters, starting another process takes longer than it saves.
+# With fewer characters per process, starting another one takes longer than it saves.
 CHARACTERS_WORTH_A_PROCESS = 60_000
 
 
@@ -46,11 +46,11 @@ class Lemmatizer(Protocol):
 
     @property
     def name(self) -> str:
-        """Name and versions for signatures: ``en_core_web_sm-3.8.0+spacy-3.8.18+5477ed8d4ada``."""
+        """Return name and versions, such as ``en_core_web_sm-3.8.0+spacy-3.8.18+5477ed8d4ada``."""
 
     @property
     def key(self) -> str:
-        """The key for caches: lemmatizers with the same key return the same lemmas of every text."""
+        """Return the key for caches. Lemmatizers with the same key return the same lemmas."""
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Return the lemmas of each text, joined by one space."""
@@ -59,11 +59,11 @@ class Lemmatizer(Protocol):
 class SimplemmaLemmatizer:
     """Dictionary lemmas from simplemma: an unofficial fallback without the spaCy model.
 
-    It was compared with a spaCy pipeline of en_core_web_sm's architecture on the 310 dev questions
-    and three answer styles (prose, inflected prose, other number formats). The loose accuracy of a
-    question changes by 1.4, 4.1 and 1.8 points on average (the mean by +1.4, +0.5 and +1.8), and
-    31, 6 and 30 of 310 strict verdicts change. Without lemmatization the changes are 1.4, 5.2 and
-    1.8 points, with Porter and Snowball stems 1.4, 17.1 and 1.8
+    It was compared with a spaCy pipeline of en_core_web_sm's architecture on FanOutQA's 310 dev
+    questions and three answer styles (prose, inflected prose, other number formats). The loose
+    accuracy of a question changes by 1.4, 4.1 and 1.8 points on average (the mean by +1.4, +0.5 and
+    +1.8), and 31, 6 and 30 of 310 strict verdicts change. Without lemmatization the changes are
+    1.4, 5.2 and 1.8 points, with Porter and Snowball stems 1.4, 17.1 and 1.8
     (``performance/fallback_lemmatizer.py``).
     """
 
@@ -105,10 +105,10 @@ class SpacyLemmatizer:
 
     @cached_property
     def name(self) -> str:
-        """Versions of model and spaCy, and a digest of the model's files.
+        """Return the versions of model and spaCy, and a digest of the model's files.
 
-        The digests of the official model's releases are known. Another version of it is identified
-        by its name and version only, and its name says so.
+        The digests of the official model's releases are known (``RELEASES``). For another version
+        of it, the name says that only name and version identify the model.
         """
         folder = self.folder / f"{self.full_name}-{self.version}"
         if not folder.is_dir():
@@ -121,11 +121,11 @@ class SpacyLemmatizer:
 
     @property
     def key(self) -> str:
-        """Same as ``name``."""
+        """Return ``name``."""
         return self.name
 
     def __reduce__(self) -> tuple[type[SpacyLemmatizer], tuple[str, int]]:
-        """Pickle the model's name: a copy loads it in its process, and works in that process only."""
+        """Pickle the model's name only. A copy loads the model itself, and starts no processes."""
         return SpacyLemmatizer, (self.source, 1)
 
     @cached_property
@@ -136,7 +136,8 @@ class SpacyLemmatizer:
         from qabench.text.tokenizer import with_linear_tokenizer
 
         nlp = with_linear_tokenizer(spacy.load(self.source, exclude=UNUSED))
-        # The limit protects the memory of the entity recognizer, which is not loaded.
+        # spaCy's limit protects against the memory that the entity recognizer needs, which is not
+        # loaded.
         nlp.max_length = sys.maxsize
 
         def lemmas_of(texts: Sequence[str]) -> Iterator[str]:
@@ -199,7 +200,7 @@ def _model_folder(model: str) -> Path:
 
 
 def grouped(texts: Sequence[str], enough: int) -> Iterator[list[str]]:
-    """Yield the texts in groups, each but the last of about ``enough`` characters."""
+    """Yield the texts in groups of about ``enough`` characters. The last one may be smaller."""
     # The number of characters up to the end of each text. A group ends where it passes a multiple of
     # ``enough``.
     ends = accumulate(map(len, texts))
@@ -220,12 +221,12 @@ class StatedLemmatizer:
 
     @property
     def name(self) -> str:
-        """The name that the object states, with a mark that it is not verified."""
+        """Return the name that the user's object states, marked as not verified."""
         return f"object:{self._lemmatizer.name}"
 
     @property
     def key(self) -> str:
-        """The object's key, marked so that it differs from the keys of this module."""
+        """Return the object's key, marked so that it differs from the keys of this module."""
         return f"object:{self._lemmatizer.key}"
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -253,7 +254,7 @@ OWN = (SimplemmaLemmatizer, SpacyLemmatizer, StatedLemmatizer, InOneThread)
 
 @functools.lru_cache(maxsize=1)
 def _thread(process: int) -> ThreadPoolExecutor:
-    """Return the thread of a process: a forked child has none of its parent's threads."""
+    """Return the thread of a process. A forked child does not inherit it, and gets another one."""
     return ThreadPoolExecutor(1, thread_name_prefix="qabench-lemmatizer")
 
 
@@ -286,8 +287,8 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
         lemmatizer: one of these: "spacy": spaCy's ``en_core_web_sm``, or the installed package or
             folder in the environment variable QABENCH_SPACY_MODEL (signatures contain its name).
             "simplemma": the fallback. "auto": spaCy if it and the model are installed, else
-            simplemma with one warning. A ``Lemmatizer``. An object of another class than this
-            module's is never official, whatever its name.
+            simplemma with one warning. A ``Lemmatizer``. An object whose class is not from this
+            module is never official, whatever its name.
     """
     if not isinstance(lemmatizer, str):
         return lemmatizer if type(lemmatizer) in OWN else StatedLemmatizer(lemmatizer)
@@ -297,7 +298,8 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
         )
     if lemmatizer == "simplemma":
         return SimplemmaLemmatizer()
-    # A model that the user names is used or is an error: another one would change scores unnoticed.
+    # If the user names a model, it is used, or an error is raised. Another model would change
+    # scores unnoticed.
     model = os.environ.get(MODEL_VARIABLE)
     if lemmatizer == "spacy" or model or (find_spec("spacy") and find_spec(OFFICIAL_MODEL)):
         return _spacy(model or OFFICIAL_MODEL)

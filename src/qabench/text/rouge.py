@@ -18,7 +18,7 @@ from qabench.io.environment import package_version
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 MEASURES = {"precision": "precision", "recall": "recall", "fscore": "fmeasure"}
-"""The measures of each type, and their names in ``rouge_score``."""
+"""The measures of each ROUGE type -> their names in ``rouge_score``."""
 COLUMNS = (
     "rouge1.precision",
     "rouge1.recall",
@@ -31,7 +31,7 @@ COLUMNS = (
     "rougeL.fscore",
 )
 SURROGATE = re.compile("[\ud800-\udfff]")
-# Every other character separates words for ``rouge_score``.
+# ``rouge_score`` splits words at every other character.
 WORD_CHARACTER = re.compile("[a-z0-9]")
 
 
@@ -48,14 +48,14 @@ def by_type(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
 def rouge(references: Sequence[Any], predictions: Sequence[Any]) -> list[dict[str, float]]:
     """Return ROUGE precision, recall and F-measure of each answer: fractions in [0, 1].
 
-    The keys are ``COLUMNS``. The official score is their mean, by the built-in sum in order
-    (``mean_in_order``). Both sides are compared as strings (``qabench.data.answers.text_of``):
+    The keys are ``COLUMNS``. The official score is the mean over answers as ``mean_in_order``
+    computes it. Answers and references are compared as strings (``qabench.data.answers.text_of``):
     lowercased, split at all characters other than a-z and 0-9, and stemmed.
 
     Args:
         references: answers as Python objects.
-        predictions: one for each reference. ``UNANSWERED`` scores 0 and None is the empty string,
-            as upstream.
+        predictions: one for each reference. As upstream, ``UNANSWERED`` scores 0, and None is read
+            as the empty string.
     """
     check_pairs(references, predictions)
     rows: list[dict[str, float]] = []
@@ -99,13 +99,13 @@ def has_no_words(text: str) -> bool:
 def wordless_problems(
     ids: Sequence[str], answers: Iterable[Any], references: Iterable[Any]
 ) -> list[str]:
-    """Count the texts that ROUGE finds no words in, such as Japanese ones, with their ids.
+    """Report texts in which ROUGE finds no words, such as Japanese ones, with their ids.
 
     Args:
         ids: the ids of the questions.
         answers: strings, or values that ``qabench.data.answers.text_of`` reads. None is not
             counted.
-        references: the same.
+        references: the reference answers, which are read as ``answers``.
     """
     sentences = []
     for kind, texts in (("answers", answers), ("reference answers", references)):
@@ -124,8 +124,8 @@ def wordless_problems(
 def backend() -> str:
     """Return the package that computes ROUGE: the fast one if it is installed, else the reference.
 
-    They are equal to the last bit (a test compares them), and ``rouge_score_rs`` (extra ``fast``)
-    is about fifty times faster.
+    Both packages return the same scores to the last bit (a test compares them), and
+    ``rouge_score_rs`` (extra ``fast``) is about fifty times faster.
     """
     return "rouge_score_rs" if find_spec("rouge_score_rs") else "rouge_score"
 

@@ -1,7 +1,8 @@
 """Lemmas of many texts from a spaCy English pipeline, in a fraction of the time of ``nlp(text)``.
 
-The lemmas are the same, to the bit. ``nlp(text)`` does work that no lemma depends on, and repeats
-much of the rest for each text. This module saves work in three places without changing the result:
+The lemmas are exactly those of ``nlp(text)``, which does work that no lemma depends on, and repeats
+much of its other work for each text. This module saves work in three places without changing the
+result:
 
 - Named entities are not recognized, because no component that a lemma depends on reads them. The
   parser *is* run, because the attribute ruler has patterns that read the dependency label.
@@ -162,7 +163,8 @@ class WindowEncoder:
     def _one_layer(layer: Model[Any, Any], vectors: Matrix, sequence: Ids) -> tuple[Matrix, Ids]:
         """Return the vectors of the distinct windows, and the sequence as ids of windows."""
         base = len(vectors)
-        # The sequence begins and ends with the same padding.
+        # ``np.roll`` wraps around, which is harmless because the sequence begins and ends with the
+        # same padding.
         before, after = np.roll(sequence, 1), np.roll(sequence, -1)
         _, pair_of = np.unique(before * base + sequence, return_inverse=True)
         _, first, ids = np.unique(pair_of * base + after, return_index=True, return_inverse=True)
@@ -180,7 +182,7 @@ class TokenLemmas:
     """Lemmas of tokens from text, tag and dependency label, computed once for each distinct triple.
 
     Raises:
-        ValueError: a pattern of the attribute ruler reads anything else.
+        ValueError: a pattern of the attribute ruler reads another attribute of a token.
     """
 
     def __init__(self, nlp: Language) -> None:
@@ -188,8 +190,8 @@ class TokenLemmas:
         self.pipeline_ruler = nlp.get_pipe("attribute_ruler")
         self.lemmatizer = nlp.get_pipe("lemmatizer")
         self.ruler = AttributeRuler(nlp.vocab, name="one_token_patterns")
-        # For each longer pattern, a mask with one bit for each of its tokens. The matcher returns the
-        # number of the bit as the name of a match.
+        # For each pattern of several tokens, a mask with one bit for each of these. The matcher
+        # returns the number of the bit as the name of a match.
         self.longer: list[int] = []
         self.bit_matcher = Matcher(nlp.vocab)
         self.cache: dict[Triple, tuple[str, int]] = {}
@@ -216,7 +218,7 @@ class TokenLemmas:
         self._learn(triples)
         for doc, tokens in zip(docs, triples, strict=True):
             lemmas, bits = zip(*map(self.cache.__getitem__, tokens), strict=True)
-            # The tokens of longer patterns that some token of the text matches.
+            # The bits of all tokens in longer patterns that some token of the text matches.
             matched = functools.reduce(operator.or_, bits)
             if matched and any(matched & mask == mask for mask in self.longer):
                 # A longer pattern may match, so the pipeline's own components are run.

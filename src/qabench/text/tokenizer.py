@@ -1,9 +1,9 @@
 """spaCy's tokenizer in linear time: the same tokens, even for a text without spaces.
 
 The tokenizer removes prefixes and suffixes from each run of characters between spaces, one at a
-time. It searches the whole rest of the run each time, so 8,000 quotation marks took 7 seconds.
-Here, it looks at both ends only, and a run that is much longer than a word or an address is cut
-into pieces.
+time. Each time, spaCy searches the whole rest of the run, so 8,000 quotation marks took 7 seconds.
+Here, the tokenizer looks at both ends only, and a run that is much longer than a word or an address
+is cut into pieces.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 # The longest run of characters without a space in the benchmarks' texts has 663 characters.
 MAX_RUN = 1_000
-# Only a run of full stops is a longer suffix.
+# The only suffix that can be longer is a run of periods.
 MAX_SUFFIX = 32
 LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
 
@@ -31,7 +31,7 @@ class LinearTokenizer:
         self.tokenizer = tokenizer
 
     def __getattr__(self, name: str) -> Any:
-        # While a copy is made, the tokenizer is not set yet.
+        # While an object is copied or unpickled, ``tokenizer`` is not set yet.
         if name == "tokenizer":
             raise AttributeError(name)
         return getattr(self.tokenizer, name)
@@ -57,7 +57,11 @@ class LinearTokenizer:
 
 
 def with_linear_tokenizer(pipeline: Any) -> Any:
-    """Make a spaCy pipeline's tokenizer linear where it has its language's rules, and return it."""
+    """Return a spaCy pipeline with a tokenizer that takes linear time.
+
+    The search for prefixes, or for suffixes, is replaced only if its rules are those of the
+    pipeline's language.
+    """
     from spacy.tokenizer import Tokenizer
     from spacy.util import compile_prefix_regex, compile_suffix_regex
 
@@ -81,11 +85,10 @@ def _pattern_of(method: Any) -> str | None:
 
 
 def _search_at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] | None]:
-    """Return a search for suffixes that begins near the end, or near its full stops."""
+    """Return a search for suffixes that begins near the end of a text, or of its final periods."""
 
     def search(text: str) -> re.Match[str] | None:
-        # A run of full stops is the only suffix of unlimited length, so the search starts before
-        # it.
+        # A run of periods is the only suffix of unlimited length, so the search starts before it.
         return suffixes.search(text, max(0, len(text.rstrip(".")) - MAX_SUFFIX))
 
     return search
