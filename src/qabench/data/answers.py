@@ -41,12 +41,12 @@ NOT_STRING = "answers that are not strings"
 
 
 def is_text(answer: Any) -> bool:
-    """Tell whether an answer is a string, or there is none."""
+    """Tell whether an answer is a string, or is missing."""
     return isinstance(answer, str) or answer is None or answer is UNANSWERED
 
 
 def is_list_of(value: Any, kind: type) -> bool:
-    """Tell whether a value is a list or a tuple whose items have a type."""
+    """Tell whether a value is a list or a tuple, all of whose items have the type ``kind``."""
     return isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value)
 
 
@@ -54,9 +54,9 @@ def dumps(answer: Answer) -> str:
     """Return the JSON text of an answer. ``loads`` returns an equal answer with the same types.
 
     Raises:
-        InputError: the answer, or something in it, has another type than these six, is nested too
-            deeply, contains itself, has two keys that are equal in JSON, such as 1 and "1", or is
-            an integer of more than 4,300 digits.
+        InputError: the answer, or something in it, has a type that JSON does not have, is nested
+            too deeply, contains itself, has two keys that are equal in JSON, such as 1 and "1", or
+            is an integer of more than 4,300 digits.
 
     Examples:
         >>> dumps({"Jupiter": 1.14, "rings": True})
@@ -66,7 +66,7 @@ def dumps(answer: Answer) -> str:
     """
     try:
         text = _encoded(answer)
-        # Only objects have keys, and only other keys than strings can be equal in JSON.
+        # Only objects have keys, and only keys that are not strings can become equal in JSON.
         if "{" in text and not _has_text_keys(answer):
             _KEY_CHECKER.decode(text)
         return _escaped(text, answer)
@@ -75,9 +75,10 @@ def dumps(answer: Answer) -> str:
 
 
 def dumps_read(value: Any) -> str:
-    """Return the text of ``dumps``, in half the time, for a value that ``io.limits.json_of`` read.
+    """Return the text of ``dumps`` in half the time, for a value that ``json_of`` has read.
 
-    All its keys are strings, and its depth has been checked.
+    This skips two checks: all keys of such a value are strings, and ``json_of`` has checked its
+    depth.
 
     Raises:
         InputError: a character is encoded as two surrogates.
@@ -120,7 +121,7 @@ def _encoded(answer: Answer) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return Python's form of a number or an array of NumPy."""
+    """Convert a number or an array of NumPy to Python's numbers and lists."""
     if type(value).__module__ != "numpy" or not hasattr(value, "tolist"):
         raise TypeError(f"{value!r:.80} is a {type(value).__name__}")
     is_short = value.dtype.kind == "f" and value.dtype.itemsize < 8
@@ -128,12 +129,12 @@ def _number(value: Any) -> Any:
         return value.tolist()
     if value.ndim:
         return [_number(item) for item in value]
-    # A float of 32 bits prints as 1.1, which is meant, and not as 1.100000023841858.
+    # A float of 32 bits that prints as 1.1 is written as 1.1, not as 1.100000023841858.
     return float(str(value))
 
 
 def _has_text_keys(answer: Answer) -> bool:
-    """Tell whether all keys in an answer are strings, as in all that was read from JSON."""
+    """Tell whether all keys in an answer are strings, as in every value that was read from JSON."""
     values: list[Any] = [answer]
     # The loop also reads what it appends.
     for value in values:
@@ -156,13 +157,13 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> None:
 # Values of these types contain no keys. Those of unlisted types, such as NumPy arrays, may.
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=_number)
-# What was read from JSON cannot contain itself.
+# A value that was read from JSON cannot contain itself.
 _ENCODER_OF_READ = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _KEY_CHECKER = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def loads(text: str) -> Any:
-    """Return the answer (or the decomposition) of a row's JSON text.
+    """Parse the JSON text of an answer, or of another column such as a decomposition.
 
     Raises:
         InputError: the text is not JSON, or is nested too deeply.
@@ -174,7 +175,7 @@ def loads(text: str) -> Any:
 
 
 def read_written(text: Any) -> Any:
-    """Return the answer of a text that ``dumps`` wrote.
+    """Parse the text of an answer that ``dumps`` wrote.
 
     Raises:
         InputError: the text is not exactly what ``dumps`` writes, so it may be plain text.
@@ -196,7 +197,8 @@ def text_of(answer: Any) -> str:
     """Return an answer as a single string, for metrics that compare strings.
 
     A list has one line per item, and a dict one line "key - value" per entry. Booleans are "yes"
-    and "no". None and ``UNANSWERED`` are "". An official scorer calls it ``str_answer``.
+    and "no". None and ``UNANSWERED`` are "". FanOutQA's official scorer calls this function
+    ``str_answer``.
     """
     if isinstance(answer, list):
         return "\n".join(map(text_of, answer))

@@ -1,4 +1,4 @@
-"""Check the types of arguments: a wrong one is an error that names it."""
+"""Check the types of arguments. The error for a wrong type names the argument."""
 
 from __future__ import annotations
 

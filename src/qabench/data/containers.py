@@ -1,4 +1,4 @@
-"""Plain values of what a person passes from Python: one function for predictions and references."""
+"""Convert what users pass from Python, such as columns and frames, to lists of plain values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COLUMN = "a list with one item per question, or one column, such as {name}=frame
 
 
 def is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
-    """Tell whether something has items. NumPy's array of one value says that it has, but has none."""
+    """Tell whether a value can be iterated, unlike a NumPy array without dimensions."""
     return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 
 
 def is_frame(values: Any) -> bool:
-    """Tell whether something is a frame of columns: of pandas, polars, Arrow or ``datasets``."""
+    """Tell whether a value is a frame: a table of pandas, polars, Arrow or ``datasets``."""
     # Users may have subclasses, such as a GeoDataFrame.
     for kind in type(values).__mro__:
         library = kind.__module__.partition(".")[0]
@@ -36,12 +36,12 @@ def is_frame(values: Any) -> bool:
 
 
 def items_of(values: Any, name: str, column: str = "answer", *, rows: bool = False) -> list[Any]:
-    """Return the items of one side of a metric as Python's values, with None for a missing item.
+    """Return the predictions or references of a metric as a list, with None for a missing item.
 
     Args:
-        values: what was handed over.
-        name: the argument in messages, such as "predictions".
-        column: the column that messages show.
+        values: what the user passed.
+        name: the name of the argument for messages, such as "predictions".
+        column: the name of a column for the examples in messages.
         rows: whether the items are whole rows of a dataset, so that a frame with several columns is
             the list of its rows.
 
@@ -82,7 +82,7 @@ def items_of(values: Any, name: str, column: str = "answer", *, rows: bool = Fal
 
 
 def is_json_text(values: Any) -> bool:
-    """Tell whether a column says that its strings are JSON text, by its feature of ``datasets``.
+    """Tell whether a column's feature of ``datasets`` says that its strings are JSON text.
 
     Strings in other columns and in lists are answers as they are: "1998" is a text there, not a
     number.
@@ -90,16 +90,17 @@ def is_json_text(values: Any) -> bool:
     if is_frame(values):
         columns = _columns(values)
         return len(columns) == 1 and columns == json_columns(values)
-    # A column of a ``Dataset`` or of an ``IterableDataset``, perhaps of a struct in one.
+    # A column of a ``Dataset`` or of an ``IterableDataset``, or a field of a struct in a column.
     name = getattr(values, "column_name", None)
     features = getattr(getattr(values, "source", None), "features", None)
     return isinstance(features, Mapping) and _is_json_feature(features.get(name))
 
 
 def json_columns(frame: Any) -> list[str]:
-    """Return the columns of a frame that say that their strings are JSON text.
+    """Return the columns of a frame whose features say that their strings are JSON text.
 
-    There are none in pandas and polars, whose frames do not keep the features of ``datasets``.
+    pandas and polars have no such columns, because their frames do not keep the features of
+    ``datasets``.
     """
     schema = getattr(frame, "schema", None)
     if type(frame).__module__.partition(".")[0] == "pyarrow":
@@ -130,7 +131,7 @@ def _is_json_feature(feature: Any) -> bool:
 
 
 def frame_rows(frame: Any) -> Iterable[Row]:
-    """Return the rows of a frame, dicts by column, without the index of pandas."""
+    """Return the rows of a frame as dicts by column, without the index of pandas."""
     if hasattr(frame, "collect"):
         # A LazyFrame of polars.
         frame = frame.collect()
@@ -150,14 +151,14 @@ def frame_rows(frame: Any) -> Iterable[Row]:
 
 
 def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
-    """Return the predictions handed to ``evaluate_predictions`` as rows with ids.
+    """Return the predictions that a user passed to ``evaluate_predictions`` as rows with ids.
 
     A dict of id to answer and a frame with the column ``id`` become lists of rows. Missing values
-    are missing predictions. Anything else stays as it is, except for what cannot be matched to
-    questions.
+    are missing predictions. Anything else is returned unchanged, unless it cannot be matched to
+    questions, which is an error.
 
     Args:
-        predictions: what was handed over.
+        predictions: what the user passed.
         fields: the benchmark's fields of a prediction. The first one is the answer's.
 
     Raises:
@@ -221,7 +222,7 @@ def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
 
 
 def read_column(texts: Sequence[Any], name: str) -> list[Any]:
-    """Return the answers of a column of JSON text. None stays.
+    """Parse the answers in a column of JSON text. None stays None.
 
     Raises:
         InputError: a text is not what ``dumps`` writes.
@@ -235,7 +236,7 @@ def read_column(texts: Sequence[Any], name: str) -> list[Any]:
 
 
 def read_cell(text: Any, where: str) -> Any:
-    """Return the answer of a text in a column of JSON text. Raises InputError that says where."""
+    """Parse a cell of a column of JSON text. Raises InputError that says where the cell is."""
     try:
         return read_written(text)
     except InputError as error:
@@ -258,8 +259,8 @@ def _values(values: Any) -> Iterable[Any]:
     if library == "pandas" and hasattr(values, "to_numpy"):
         return values.to_numpy()  # type: ignore[no-any-return]
     kind = str(getattr(values, "dtype" if library == "polars" else "type", ""))
-    # The types of lists contain the type of their items. Arrow calls 64 bits "double", so its
-    # "float" is short.
+    # The types of lists contain the type of their items. Arrow's floats of 64 bits are called
+    # "double", so its "float" has 32 bits.
     is_short = "Float32" in kind or "float" in kind
     is_long = "Float64" in kind or "double" in kind
     if library in ("polars", "pyarrow") and is_short and not is_long:
@@ -272,7 +273,7 @@ def _values(values: Any) -> Iterable[Any]:
 
 
 def _plain(item: Any) -> Any:
-    """Return an item as Python's value. A missing value of any library is None."""
+    """Convert an item to a value of Python. A missing value of any library becomes None."""
     if item is None or isinstance(item, str | bool | int):
         return item
     library = type(item).__module__.partition(".")[0]
@@ -292,7 +293,7 @@ def _plain(item: Any) -> Any:
         if getattr(item, "ndim", 0):
             return list(map(_plain, item))
         if getattr(item.dtype, "kind", "") == "f" and item.dtype.itemsize < 8:
-            # 1.1 in 32 bits is 1.1, not 1.100000023841858.
+            # A float of 32 bits that prints as 1.1 becomes 1.1, not 1.100000023841858.
             return _plain(float(str(item)))
         return _plain(item.item())
     if type(item) is list or type(item) is tuple:
@@ -303,7 +304,7 @@ def _plain(item: Any) -> Any:
 
 
 def _short(value: Any, number: Callable[[float], Any]) -> Any:
-    """Return a value whose floats have few bits as what it prints: 1.1 in 32 bits is 1.1."""
+    """Convert floats of 16 or 32 bits to the numbers that they print as, such as 1.1."""
     if isinstance(value, float):
         return float(str(number(value)))
     if isinstance(value, list):
@@ -314,6 +315,6 @@ def _short(value: Any, number: Callable[[float], Any]) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    # NaN inside an answer stays: it is a number of the answer, and refused where it cannot be
-    # written.
+    # NaN inside an answer stays, because it is not a missing item. It is an error where the answer
+    # is written.
     return value if type(value) is float else _plain(value)

@@ -22,7 +22,7 @@ Progress = Callable[[SourceFile, int, int | None], None]
 
 # The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
 _MAX_PLAIN_FILE_BYTES = 100 << 20
-# The next attempt resumes the download.
+# After this time, a new attempt resumes the download.
 SECONDS_PER_ATTEMPT = 600.0
 RETRY = Retry()
 
@@ -45,7 +45,7 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
     part = destination.with_name(destination.name + ".incomplete")
     try:
         resumed = _transfer(source, part, progress)
-        # If the older part is wrong, try once more from the start.
+        # If the part of an earlier download is wrong, try once more from the start.
         if find_mismatch(part, source) and resumed:
             part.unlink()
             _transfer(source, part, progress)
@@ -63,15 +63,16 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
 
 
 def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool:
-    """Download the rest of the file, and return whether an older part was resumed.
+    """Download the rest of the file, and return whether an earlier download was resumed.
 
-    Transient failures are retried. Progress resets their count, so that a slow line can finish.
+    Transient failures are retried. Progress resets the count of failures, so that a download over a
+    bad connection can finish.
     """
     if source.size and _size(part) > source.size:
         part.unlink()
     largest = _size(part)
     if largest and largest == source.size:
-        # The older part is complete, but not yet verified.
+        # The earlier download is complete, but not yet verified.
         return True
     resumed = False
 
@@ -81,7 +82,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
         headers = {"Range": f"bytes={size}-"} if size else None
         with client.stream(request_url(source), headers=headers) as response:
             if response.status_code == 416 and size:
-                # The older part is complete, or is not the start of the file.
+                # The earlier download is complete, or is not the start of the file.
                 resumed = True
                 return
             check_status(response)

@@ -1,4 +1,4 @@
-"""Joins predictions to the questions of a benchmark by id, and tells systems and samples apart.
+"""Join predictions to a benchmark's questions by id, and tell systems and samples apart.
 
 Real files lack ids, repeat them, and contain ids of other versions: such predictions are counted
 and listed, and do not affect the others.
@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from qabench.data.predictions import Prediction, Predictions
 from qabench.errors import InputError, some
 
-# The fields that tell apart the lines with one id.
+# The fields that distinguish lines with the same id.
 SYSTEM, SAMPLE = "system", "sample"
 UNKNOWN = "predictions for unknown questions"
 WITHOUT_PREDICTION = "questions without a prediction"
-# The record of a prediction that cannot be used has a problem that begins with this.
+# If a prediction cannot be used, the problem in its record begins with this word.
 UNUSABLE = "unusable"
-# The text before the number and the ids of all such predictions.
+# The start of the sentence that counts all predictions that cannot be used.
 UNUSABLE_PREDICTIONS = f"{UNUSABLE} predictions"
 # The problem in the record of a question without a prediction.
 NO_PREDICTION = "the file has no prediction"
@@ -30,7 +30,7 @@ class Joined:
 
     Attributes:
         ids: the question ids that are scored, in order.
-        rows: the prediction for each of them, or None.
+        rows: the prediction for each of these ids, or None.
         missing: ids of questions without a prediction.
         unknown: predictions whose id belongs to no question.
         problems: one sentence for each kind of problem.
@@ -121,8 +121,7 @@ def by_system(
     system and sample are in the same sample, or with ``all_are_samples`` in different ones.
     Unreadable lines belong to the first sample of every system.
     """
-    # A field "system" can have one value in a whole file. Only several for one id mean several
-    # systems.
+    # A file has several systems only if some id has several values of the field "system".
     systems_of_id: dict[str, set[str]] = {}
     for row in predictions.rows:
         systems_of_id.setdefault(row.id, set()).add(_text_in(row, SYSTEM))

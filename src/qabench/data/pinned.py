@@ -1,6 +1,6 @@
 """Pinned upstream files, and the comparison of local files with their digests.
 
-The rows of a dataset on the Hub are one such file of JSON Lines.
+A dataset on the Hub is treated as one such file, with its rows as JSON Lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qabench.io.redaction import printable
 UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError, RecursionError)
 # Errors of pyarrow can quote whole rows.
 MAX_QUOTED_CHARACTERS = 300
-# File systems have ticks of up to some hundredths of a second.
+# The timestamps of file systems have steps of up to some hundredths of a second.
 CLOCK_TICK_NS = 100_000_000
 
 
@@ -51,7 +51,7 @@ class SourceFile:
         """Return the URL of the published content."""
         base = "https://raw.githubusercontent.com"
         if self.lfs:
-            # The other server has the pointers.
+            # For a file in Git LFS, the other server has only the pointer.
             base = "https://media.githubusercontent.com/media"
         return f"{base}/{self.repo}/{self.commit}/{quote(self.path)}"
 
@@ -67,8 +67,8 @@ class SourceFile:
 def load_table(path: Path, benchmark: str) -> dict[str, SourceFile]:
     """Return the files of a ``sources.json`` by path.
 
-    It is ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``. A
-    file can have its own "commit", which replaces the table's.
+    The format is ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"},
+    ...]}``. The entry of a file may have its own "commit", which replaces the table's.
     """
     table = json.loads(path.read_text(encoding="utf-8"))
     files = [SourceFile(benchmark, **(table | entry)) for entry in table.pop("files")]
@@ -103,9 +103,9 @@ _digests: dict[tuple[Path, str, int, int, int, int], str] = {}
 def _digest(path: Path, algorithm: str, stat: os.stat_result) -> str:
     """Return the SHA-256 or the git blob id of a file's content.
 
-    It is cached as long as the file's size, timestamps and inode do not change, unless the file has
-    just been changed: a second change within one tick of the clock leaves the timestamps as they
-    are.
+    The digest is cached as long as the file's size, timestamps and inode do not change, unless the
+    file has just been changed: a second change within one tick of the clock leaves the timestamps
+    as they are.
     """
     key = (path, algorithm, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
     if key in _digests:
@@ -127,7 +127,8 @@ def _digest(path: Path, algorithm: str, stat: os.stat_result) -> str:
 class HubDataset:
     """The rows of a benchmark in a dataset on the Hub.
 
-    Its columns get the names id, question and answer.
+    The columns with the id, the question and the answer get the names "id", "question" and
+    "answer".
 
     Attributes:
         path: the dataset, such as "org/name".
@@ -137,8 +138,8 @@ class HubDataset:
         id: the column with the ids. "" means the column "id" if there is one. Without a column, an
             id is a digest of the row, so it does not depend on the order.
         config: the config. None for the dataset's default.
-        columns: the other columns to keep. None for all. A column that is named like one of the
-            three is left out.
+        columns: the other columns to keep. None for all. Columns named "id", "question" or "answer"
+            are not kept besides the renamed ones.
         revision: the commit. None means that the rows may change.
         sha256: the digest of the rows as JSON Lines. None means that they are not pinned.
     """
@@ -154,7 +155,7 @@ class HubDataset:
     sha256: str | None = None
 
     def file(self, benchmark: str) -> HubFile:
-        """Return the file of JSON Lines. Its name depends on everything that selects the rows."""
+        """Return the file with the rows. Its name depends on everything that selects the rows."""
         selected = json.dumps(astuple(self)[:-2]).encode()
         name = f"{self.split}-{hashlib.sha256(selected).hexdigest()[:8]}.jsonl"
         return HubFile(
@@ -172,7 +173,8 @@ class HubDataset:
 
         Raises:
             OSError: the Hub cannot be reached, and the cache of ``datasets`` does not have them.
-            InputError: the config, the split or a column does not exist, or its files are damaged.
+            InputError: the config, the split or a column does not exist, or the dataset's files are
+                damaged.
             DataError: a row cannot be read or has no question or answer, or two rows have one id.
         """
         import datasets
@@ -182,7 +184,7 @@ class HubDataset:
                 self.path, self.config, split=self.split, revision=self.revision
             )
         except OSError:
-            # Some errors of datasets are of both kinds: the Hub cannot be reached.
+            # The Hub cannot be reached. Some errors are both OSError and DatasetsError.
             raise
         except (*UNREADABLE, datasets.exceptions.DatasetsError) as error:
             # Errors while a dataset is generated have the reason in their cause only.
@@ -242,7 +244,8 @@ class HubDataset:
 class HubFile(SourceFile):
     """The file with the rows of a ``HubDataset``.
 
-    It is found in a mirror or in the cache. Otherwise, the rows are read from the Hub and written.
+    If neither a mirror nor the cache has the file, the rows are read from the Hub and written to
+    the cache.
     """
 
     dataset: HubDataset = HubDataset("")

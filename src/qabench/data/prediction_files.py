@@ -1,4 +1,4 @@
-"""The rows of a file of predictions, in any form in which people have them.
+"""The rows of a file of predictions, in any of the usual formats.
 
 A file is JSONL (one object per line), a JSON list of objects, a JSON object {id: answer}, CSV or
 TSV with a header, also as spreadsheets write it (semicolons, UTF-16), Parquet, or the folder of a
@@ -26,9 +26,9 @@ from qabench.errors import InputError, unreadable
 from qabench.io.limits import json_of, numbered_lines
 from qabench.io.parquet import parquet_rows
 
-# The decompressed size of a file.
+# The maximum decompressed size of a file.
 MAX_BYTES = 1 << 28
-# Counting lines first rejects a wrong file before its rows fill the memory.
+# Lines are counted first, so that a wrong file is rejected before its rows fill the memory.
 MAX_LINES = 1_000_000
 # A JSON list or object is parsed as a whole, which takes several times its size in memory.
 MAX_LIST_BYTES = 1 << 26
@@ -100,7 +100,7 @@ def numbered_rows(
         data: the content of the file.
         name: the file in messages. Its suffix says whether it is a table.
         id_field: the field for the keys of a JSON object {id: answer}.
-        answer_field: the field for its values.
+        answer_field: the field for the values of a JSON object {id: answer}.
         field_names: names of fields of a prediction. A JSON object with one of them as a key is
             one prediction, not {id: answer}.
 
@@ -137,14 +137,14 @@ def numbered_rows(
 
 
 def _parquet_rows(data: bytes, name: str) -> Iterator[Row]:
-    """Yield the rows of a Parquet file. Columns that say that they are JSON text are read."""
+    """Yield the rows of a Parquet file. Columns that are marked as JSON text are parsed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         written = json_columns_of_schema(pq.read_schema(io.BytesIO(data)))
     except (pa.ArrowException, OSError, ValueError):
-        # A damaged file is read below, which says what is wrong.
+        # If the file is damaged, reading its rows below raises an error that says what is wrong.
         written = []
     for number, row in enumerate(parquet_rows(io.BytesIO(data), name)):
         for column in written:
@@ -157,11 +157,11 @@ def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row |
     """Return a JSON object {id: answer} or {id: {field: value}}, or None for something else.
 
     Raises:
-        InputError: an id is there twice.
+        InputError: an id is repeated.
     """
     first_line, _, rest = data.lstrip().partition(b"\n")
     if first_line.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{"):
-        # This is JSONL: within one object, a comma would be between the two.
+        # This is JSONL. Within one object, there would be a comma between the two braces.
         return None
     try:
         by_id = json_of(data, MAX_LIST_BYTES)
@@ -182,8 +182,9 @@ def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row |
 
 
 def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a CSV file, with their last lines. Raises InputError."""
-    # The csv module has one limit for the whole process, so it is restored below.
+    """Yield each row of a CSV file with the number of its last line. Raises InputError."""
+    # The csv module has one limit for the length of cells in the whole process, so it is restored
+    # below.
     limit = csv.field_size_limit(MAX_BYTES)
     line = 0
     try:
@@ -191,7 +192,7 @@ def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[
         skipped = 0
         delimiter = _delimiter(content.partition("\n")[0], usual_delimiter)
         if content[:4].lower() == "sep=":
-            # A line for Excel that names the delimiter.
+            # This line names the delimiter for Excel.
             delimiter = content[4:5]
             content = content.partition("\n")[2]
             skipped = 1
@@ -216,7 +217,7 @@ def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[
 
 
 def _delimiter(header: str, usual: str) -> str:
-    """Return the delimiter of a table by its header: spreadsheets also write semicolons or tabs."""
+    """Find a table's delimiter in its header. Spreadsheets also write semicolons or tabs."""
     for delimiter in (usual, ";", "\t", ","):
         if delimiter in header:
             return delimiter

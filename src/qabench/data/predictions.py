@@ -20,15 +20,15 @@ from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 
-# What other tools call the fields, in lower case. They count where a row has none of qabench's
-# names.
+# Names of the fields in other tools, in lower case. They are used for rows that have none of
+# qabench's names.
 OTHER_IDS = ("question_id", "query_id", "qid", "doc_id")
 OTHER_ANSWERS = ("prediction", "model_answer", "response", "output")
 # How the fields that are lists look in messages. Others are strings.
 EXAMPLES = {"passages": ["..."], "claims": [{"claim": "...", "evidence": ["..."]}]}
 # The path of predictions that are not in a file.
 IN_MEMORY = "the predictions given"
-# The columns of the id and of the answer that a user named.
+# The names of the columns with ids and answers, if a user gave them.
 _COLUMNS: ContextVar[tuple[str | None, str | None]] = ContextVar("columns", default=(None, None))
 
 
@@ -72,12 +72,12 @@ class Predictions:
 
     @property
     def system(self) -> str:
-        """Name the system that made the predictions: the file's name without its extensions."""
+        """Return the system's name: the name of the file without its extensions."""
         return Path(self.path.removesuffix(".gz")).stem
 
     @property
     def created(self) -> str:
-        """Return when the file was last changed, as an ISO date and time. Now if it is not a file."""
+        """Return when the file was last changed, or now without a file: an ISO date and time."""
         try:
             when = datetime.fromtimestamp(Path(self.path).stat().st_mtime, UTC)
         except OSError:
@@ -109,7 +109,8 @@ def read_predictions(
     Args:
         source: the file (see ``qabench.data.prediction_files``) or the list.
         needs: a line must have at least one of these fields, if there are any.
-        ids: the names of the field with the question's id. A line's first one counts.
+        ids: possible names of the field with the question's id. The first one that a line has
+            counts.
 
     Raises:
         InputError: the file cannot be read, or has no predictions.
@@ -189,14 +190,14 @@ def _prediction(number: int, row: Any, needs: Sequence[str], ids: Sequence[str])
     identity = next(fields[name] for name in ids if name in fields)
     if isinstance(identity, bool) or not isinstance(identity, str | int):
         raise ValueError(f"the id is neither a string nor an integer: {identity!r:.60}")
-    # Some datasets number their questions, but ids are compared as texts.
+    # Some datasets have numbers as ids, but ids are compared as texts.
     return Prediction(number, str(identity), fields)
 
 
 def _named_columns(
     row: Mapping[str, Any], needs: Sequence[str], ids: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the id and the answer of a row from the columns of ``columns_named``.
+    """Return the id and the answer of a row from the columns that the user named.
 
     Raises:
         ValueError: the row lacks such a column.

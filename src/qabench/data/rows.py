@@ -193,10 +193,10 @@ def read_json_list(path: Path) -> Iterator[SourceRow]:
 
 
 def json_list_rows(data: bytes, name: str) -> Iterator[SourceRow]:
-    """Yield the rows of a JSON list of objects. ``where`` counts them from 0.
+    """Yield the rows of a JSON list of objects. ``SourceRow.where`` counts rows from 0.
 
     Raises:
-        DataError: the data is something else.
+        DataError: the data is not a JSON list of objects.
     """
     values = _parse(data, name)
     if not isinstance(values, list):
@@ -211,7 +211,7 @@ def read_json(path: Path) -> Any:
     """Return the content of a JSON file.
 
     Raises:
-        DataError: it is not UTF-8, or not JSON. It names line and column.
+        DataError: the file is not UTF-8, or not JSON. The message names line and column.
     """
     return _parse(path.read_bytes(), str(path))
 

@@ -42,8 +42,7 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> Path
     paths.append(cache_path(source))
     for path in paths:
         if os.path.isfile(path):
-            # Unlike ``Path.is_file``, this is False in a folder without permission instead of an
-            # error.
+            # ``Path.is_file`` would raise an error for a path in a folder without permission.
             return path
     return None
 
@@ -78,7 +77,7 @@ def local_path(
     # A damaged mirror is never skipped silently. Without network, neither is a damaged cache.
     if local and (local != cache_path(source) or forbidden or not find_mismatch(local, source)):
         return _verified(source, local)
-    # The cache of datasets may have rows of the Hub.
+    # With HF_HUB_OFFLINE, the cache of ``datasets`` may still have the rows of a dataset.
     if forbidden and not (isinstance(source, HubFile) and forbidden == "HF_HUB_OFFLINE"):
         raise _unavailable(source, f"the network is not used, because {forbidden} is set")
     return _download_to_cache(source, progress)
@@ -167,8 +166,8 @@ State = Literal["ok", "missing", "damaged", "failed"]
 class FileResult:
     """The result for one file: its state, the local file if there is one, and a note or the error.
 
-    It is "missing" if it is not available and not downloadable, "damaged" if its content is not the
-    pinned one, and "failed" if it could not be read or written.
+    The state is "missing" if the file is neither available nor downloadable, "damaged" if its
+    content is not the pinned one, and "failed" if it could not be read or written.
     """
 
     source: SourceFile
@@ -178,7 +177,7 @@ class FileResult:
 
     @property
     def where(self) -> Where | None:
-        """Return the place of the local file."""
+        """Return where the local file is, or None without one."""
         return _place(self.source, self.path)
 
     @property

@@ -1,4 +1,4 @@
-"""Tables that people hand over besides predictions: labels, and scores of other tools."""
+"""Tables that users provide besides predictions: labels, and scores of other tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row of a table, and where it is, such as "labels.csv, line 3"."""
+    """A row of a table with its position, such as "labels.csv, line 3"."""
 
     where: str
     fields: Mapping[str, Any]
@@ -25,7 +25,7 @@ def read_table(path: str | Path, columns: Sequence[str]) -> list[TableRow]:
 
     Args:
         path: the file. "-" is standard input.
-        columns: every row must have these.
+        columns: the columns that every row must have.
 
     Raises:
         InputError: the file cannot be read, has no rows, or lacks a column.

@@ -10,17 +10,17 @@ from qabench.io.limits import numbered_lines
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
-    """Return the rankings of a run: "id", and in ``field`` the document ids, best first.
+    """Return a run's rankings: rows with "id", and in ``field`` the document ids, best first.
 
-    As in trec_eval, documents are ordered by score, the highest first, fields after the tag are
-    left out, and so are comments: lines that start with "#" and are not lines of a run. Unlike in
-    trec_eval, which ignores ranks and puts equal scores (of single precision) in reverse order of
-    the document ids, ties are broken by rank, then by line: the order in which they were found.
+    As in trec_eval, documents are ordered by descending score. Fields after the tag are ignored,
+    and so are comments: lines that start with "#" and are not lines of a run. Ties are broken by
+    rank, then by line. (trec_eval ignores ranks, compares scores in single precision, and puts
+    documents with equal scores in reverse order of their ids.)
 
     Args:
         data: lines of query id, "Q0", document id, rank, score, tag, separated by whitespace.
-        name: the file in messages.
-        field: the name of the field.
+        name: the name of the file in messages.
+        field: the name of the field for the document ids.
 
     Raises:
         InputError: a line is invalid, or a document is repeated.
@@ -40,7 +40,7 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
                 f"{name}, line {number}: {' '.join(columns)!r:.80} is not a line of a TREC run; its columns must be: "
                 "query id, Q0, document id, rank (an integer), score (a number), tag"
             ) from None
-        # If the document was there, the inner call returns its earlier place.
+        # If the document is repeated, the inner call returns the place of its first line.
         if rankings.setdefault(query, {}).setdefault(docno, place) is not place:
             raise InputError(
                 f"{name}, line {number}: the document {docno} is repeated for the query {query}"

@@ -13,16 +13,16 @@ CORRECTIONS = ("holm", "bh", "none")
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
-    """Correct p-values for their number, in the same order.
+    """Correct p-values for the number of comparisons. The order stays the same.
 
-    Corrected p-values are compared with the level itself, such as 0.05.
+    Corrected p-values are compared with the significance level itself, such as 0.05.
 
     Args:
         p_values: the p-values of all comparisons, in [0, 1].
         correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially
-            Rejective Multiple Test Procedure, 1979). "bh" the expected share of false findings
-            among the findings (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995),
-            for independent or positively dependent tests. "none".
+            Rejective Multiple Test Procedure, 1979). "bh" bounds the expected share of false
+            findings among the findings (Benjamini and Hochberg, Controlling the False Discovery
+            Rate, 1995), for independent or positively dependent tests. "none" changes nothing.
 
     Returns:
         Values in [0, 1], each at least its uncorrected value, or [] for [].
@@ -37,7 +37,7 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     if correction not in CORRECTIONS:
         raise unknown_name("unknown correction", correction, CORRECTIONS)
     p = numbers_of("p-values", p_values, 1)
-    # NaN is neither below 0 nor above 1, so the test is whether a value is not inside.
+    # NaN is neither below 0 nor above 1, so the condition is that a value is not between them.
     outside = p[~((p >= 0) & (p <= 1))]
     if len(outside):
         raise InputError(f"a p-value is {outside[0]}; allowed: numbers from 0 to 1")
@@ -52,8 +52,8 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
         # The running maximum keeps a larger p-value from getting a smaller corrected one.
         corrected = np.maximum.accumulate(ascending * (tests + 1 - ranks))
     else:
-        # The procedure starts at the largest p-value, and all smaller ones are rejected with it: no
-        # p-value may get a larger corrected one than those above it.
+        # If a hypothesis is rejected, so are all hypotheses with smaller p-values. So no corrected
+        # p-value may exceed that of a larger p-value.
         descending = (ascending * tests / ranks)[::-1]
         corrected = np.minimum.accumulate(descending)[::-1]
     adjusted = np.empty_like(p)

@@ -21,7 +21,7 @@ from qabench.stats.units import (
     scores,
 )
 
-# The level of tests, as a literal: 1 - 0.95 is a little more than 0.05.
+# The significance level of tests. It is a literal, because 1 - 0.95 is a little more than 0.05.
 SIGNIFICANCE = 0.05
 # With fewer units on which two systems differ, a randomization test is never significant. Of the
 # 2 ** 5 swaps of five units, at least two are as extreme as the data, and 2 / 32 is more than 0.05.
@@ -31,10 +31,11 @@ FEWEST_DIFFERING = 6
 def agreeing_bounds(
     bounds: tuple[float, float], difference: float, p_value: float, limit: float
 ) -> Bounds:
-    """Return bounds that have 0 inside exactly if p is not significant.
+    """Adjust bounds so that 0 is inside exactly if the difference is not significant.
 
-    Bounds that come from another method than the test disagree with it only close to the level:
-    then the bound next to 0 is moved to 0. Infinite bounds of a score without limits are None.
+    Bounds that are computed by another method than the p-value contradict it only if p is close to
+    the level. Then the bound next to 0 is moved to 0, or just beyond. If a bound is infinite,
+    (None, None) is returned.
     """
     low = max(bounds[0], -limit)
     high = min(bounds[1], limit)
@@ -66,17 +67,18 @@ def mean_bounds(
 ) -> tuple[float, float]:
     """Return the bounds of a difference of means.
 
-    0/1 scores have the interval of Bonett and Price. Other scores have the widest of the intervals
-    that apply: those of the inverted test and of Student's t, and for fractions that differ on few
-    units one more.
+    0/1 scores have the interval of Bonett and Price. For other scores, the bounds are the widest
+    ones of several intervals: of the inverted test, of Student's t, and for fractions that differ
+    on few units, of ``_few_changes_bounds``.
 
     Args:
         first: sum and count of each unit, of the first system.
-        second: the same of the second system.
+        second: sum and count of each unit, of the second system.
         first_items: the scores of the first system's items, of which a unit has one or more.
-        second_items: the same of the second system.
-        moved: sums of differences and counts over swapped units, see ``inverted_test``.
-        exact: whether these are all swaps of the units that differ.
+        second_items: the scores of the second system's items.
+        moved: for each swap, the sums of differences and counts over the swapped units
+            (``_swaps``).
+        exact: whether ``moved`` has all swaps of the units that differ.
         left_out: the differences without one unit at a time.
         is_fraction: whether both scores are fractions.
         resamples: the number of random swaps.
@@ -97,7 +99,7 @@ def mean_bounds(
     # The test assumes symmetric differences. For few skewed ones, Student's t is a little wider.
     intervals = [student_bounds(difference, left_out, len(left_out) - 1)]
     if isfinite(low):
-        # Five units allow no finite bounds.
+        # The inverted test has no finite bounds for five or fewer units.
         intervals.append((low, high))
     changes = unit_scores(first) - unit_scores(second)
     differing = np.count_nonzero(changes)
@@ -122,7 +124,8 @@ def _binary_bounds(
     second_only = float((item_changes == -1).mean())
     size = float(len(item_changes))
     if unit_count < size:
-        # As many independent items as would have the variance of these clusters.
+        # The number of independent items whose difference would have the variance of these
+        # clusters.
         variance = jackknife_variance(left_out) if len(left_out) > 1 else 0
         if variance:
             size = min(size, (first_only + second_only - difference**2) / variance)
@@ -132,10 +135,10 @@ def _binary_bounds(
 
 
 def _few_changes_bounds(changes: Array) -> tuple[float, float]:
-    """Return the bounds of a mean of fractions' changes, few of which are not 0.
+    """Return the bounds of a mean difference of fractions that differ on few units.
 
-    So few say little about those that the sample does not have: they are read as 0/1 scores, in
-    units of the largest one.
+    A few changes say little about the changes that a larger sample would show. So they are treated
+    as differences of 0/1 scores, in units of the largest change.
     """
     largest = float(np.abs(changes).max())
     gain = float(changes.clip(0).mean())
@@ -147,7 +150,7 @@ def _few_changes_bounds(changes: Array) -> tuple[float, float]:
 def bonett_price(first_only: float, second_only: float, n: float) -> tuple[float, float]:
     """Return the interval of a difference of paired 0/1 scores (Bonett and Price 2012).
 
-    It adds one disagreement in both directions, which keeps its coverage close to 95% for few
+    One disagreement is added in each direction, which keeps the coverage close to 95% for few
     questions.
 
     Args:
@@ -167,8 +170,8 @@ def student_bounds(
 ) -> tuple[float, float]:
     """Return Student's t interval from the differences without one unit at a time.
 
-    It is infinite if one is undefined. Without ``freedom``, the degrees of freedom follow from the
-    kurtosis.
+    The bounds are infinite if one of these differences is undefined. Without ``freedom``, the
+    degrees of freedom follow from the kurtosis of the differences.
     """
     if len(left_out) < 2 or not np.isfinite(left_out).all():
         return -inf, inf
@@ -183,11 +186,11 @@ def student_bounds(
 
 
 def bootstrap_bounds(difference: float, distances: Array, tolerance: float) -> tuple[float, float]:
-    """Return the values around a difference that the bootstrap test does not exclude.
+    """Return the bounds of the values that the bootstrap test does not reject.
 
     Args:
         difference: the observed difference.
-        distances: the absolute differences of the resamples from it.
+        distances: the distances of the resampled differences from the observed one.
         tolerance: the largest rounding error of a distance.
     """
     needed = _fewest_extreme(len(distances), exact=False)
@@ -195,7 +198,7 @@ def bootstrap_bounds(difference: float, distances: Array, tolerance: float) -> t
     if needed:
         margin = _order_statistic(distances, len(distances) - needed)
     if margin >= abs(difference) - tolerance:
-        # The two are equal except for rounding, so zero is inside.
+        # Zero is inside except for rounding errors, so the bounds must contain it.
         margin = max(margin, abs(difference))
     return difference - margin, difference + margin
 
@@ -203,7 +206,7 @@ def bootstrap_bounds(difference: float, distances: Array, tolerance: float) -> t
 def inverted_test(
     first: Array, second: Array, moved: Array, exact: bool, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Return the smallest and the largest difference that the sign-flip test does not exclude.
+    """Return the smallest and the largest difference that the sign-flip test does not reject.
 
     A shift is tested by flipping the signs of the units' differences minus the shift. A flip of
     some units is as extreme as what was observed if the shift lies between the mean difference of
@@ -211,22 +214,25 @@ def inverted_test(
 
     Args:
         first: sum and count of each unit.
-        second: the same of the other system.
-        moved: sums of differences and counts over the flipped units. See ``_swaps``.
-        exact: whether these are all flips of the units that differ.
+        second: sum and count of each unit of the other system.
+        moved: for each flip, the sums of differences and counts over the flipped units
+            (``_swaps``).
+        exact: whether ``moved`` has all flips of the units that differ.
         resamples: the number of random flips.
         seed: the seed of random flips of units that do not differ.
     """
     change, weights = first[:, 0] - second[:, 0], first[:, 1]
     differs = change != 0
-    # Random flips are of all units already. ``_swaps`` lists all flips for the units that differ.
+    # Random flips include all units. If ``_swaps`` enumerates the flips, they include only the
+    # units that differ.
     if exact and not differs.all():
-        # Flips of units without a difference change nothing for a shift of 0, but for others.
+        # Flipping a unit without a difference changes nothing for a shift of 0, but does for other
+        # shifts.
         if 2 ** len(change) <= resamples:
             moved = subset_sums(np.column_stack([change, weights]))
         else:
-            # Too many flips to list all. Each one of the units that differ is repeated, with random
-            # flips of the others.
+            # There are too many flips to enumerate. Each flip of the units that differ is repeated,
+            # with random flips of the other units.
             repeats = max(1, resamples // len(moved))
             moved = np.tile(moved, (repeats, 1))
             moved[:, 1] += _halved_weights(weights[~differs], len(moved), seed)
@@ -246,12 +252,12 @@ def inverted_test(
 
 
 def _order_statistic(values: Array, place: int) -> float:
-    """Return the value that would be at a place, from 0, if the values were sorted."""
+    """Return the value that would be at a position, counted from 0, if the values were sorted."""
     return float(np.partition(values, place)[place])
 
 
 def _halved_weights(weights: Array, draws: int, seed: int) -> Array:
-    """Return sums of the weights of random subsets."""
+    """Return the sum of the weights in each random subset of units."""
     if (weights == weights[0]).all():
         # The number of units in a random subset is binomial, so no subset needs to be drawn.
         numbers = np.random.default_rng(seed).binomial(len(weights), 0.5, draws)
@@ -262,7 +268,7 @@ def _halved_weights(weights: Array, draws: int, seed: int) -> Array:
 def _fewest_extreme(draws: int, exact: bool) -> int:
     """Return the smallest number of extreme draws whose p-value is not significant."""
     # If the draws are random, the observed sample counts as one of them: no p-value is 0 (Phipson
-    # and Smyth 2010). All flips have it among them.
+    # and Smyth 2010). If all flips are enumerated, the observed sample is among them.
     observed = 0 if exact else 1
     # Rounded down, the p-value of this number may still be below the level.
     needed = max(0, int(SIGNIFICANCE * (draws + observed)) - observed)
@@ -278,7 +284,7 @@ def unit_scores(rows: Array) -> Array:
 
 
 def are_means(first: Array, second: Array, function: Function) -> bool:
-    """Return whether both scores are means over equal numbers of items, and so their difference."""
+    """Return whether both scores are means, and each unit has as many items in both systems."""
     return function is mean and bool((first[:, 1] == second[:, 1]).all())
 
 
@@ -292,7 +298,7 @@ def are_fractions(function: Function, rows: Array, observed: float, left_out: Ar
 
 
 def varies(left_out: Array, observed: float) -> bool:
-    """Return whether the scores without one row differ by more than rounding, or are undefined."""
+    """Return whether scores without one row at a time vary beyond rounding, or are undefined."""
     if len(left_out) < 2 or not np.isfinite(left_out).all():
         return True
     return jackknife_variance(left_out) > (ROUNDING * max(abs(observed), ROUNDING)) ** 2

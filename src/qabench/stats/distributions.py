@@ -21,7 +21,7 @@ def normal_quantile() -> float:
 def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
     """Return the exact 95% interval of a proportion (Clopper and Pearson 1934).
 
-    The numbers need not be whole: the interval at an effective number of items has fractions.
+    The numbers need not be whole, because an effective number of items is not.
 
     Examples:
         >>> low, high = clopper_pearson(0, 2)
@@ -69,7 +69,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
             # The first guess or Newton's step is outside of the bracket: halve the bracket.
             x = (low + high) / 2
         if not low < x < high:
-            # The bounds are adjacent numbers.
+            # The bounds are adjacent floats.
             break
         excess = beta_probability(x, a, b) - probability
         if excess > 0:
@@ -77,7 +77,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
         else:
             low = x
         density = exp((a - 1) * log(x) + (b - 1) * log1p(-x) - log_beta)
-        # A density of 0 is one too small for a float. The step then leaves the bracket.
+        # A density that is too small for a float is 0. The step then leaves the bracket.
         step = excess / max(density, 1e-300)
         x -= step
         if abs(step) <= 1e-10 * x:

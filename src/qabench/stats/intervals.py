@@ -1,7 +1,7 @@
 """Intervals of scores: Clopper-Pearson for fractions, Student's t for other scores.
 
-Fractions that are not 0/1 scores have the interval at an effective number of items. ``score_bounds``
-has the details.
+For fractions other than 0/1 scores, the interval is that of an effective number of items.
+``score_bounds`` has the details.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def score_interval(
             positives and false negatives.
         function: maps the summed statistics, one array per column, to an array of scores, such as
             ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
-        clusters: each item's question if one question gives several items: whole questions are
-            left out.
+        clusters: each item's question if one question gives several items. The jackknife then
+            leaves out whole questions.
 
     Returns:
         The score of all items and its interval, which has no bounds if the items do not allow them.
@@ -129,14 +129,14 @@ def interval_from(observed: float, bounds: Bounds, left_out: Array) -> Interval:
 
 
 def score_bounds(rows: Array, function: Function, observed: float, left_out: Array) -> Bounds:
-    """Return the bounds of a score of independent rows; (None, None) if they do not allow any.
+    """Return the bounds of a score of independent rows, or (None, None) if the rows allow none.
 
     ``left_out`` are the scores without one row at a time, as ``scores_without_one`` returns them.
 
     The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the
-    same interval at the effective number of rows (Korn and Graubard): as many 0/1 scores as would
-    have the variance of this score. Scores that are not fractions have Student's t interval. The
-    variance is estimated by the jackknife.
+    same interval at the effective number of rows (Korn and Graubard), which is the number of 0/1
+    scores that would have the variance of this score. Scores that are not fractions have Student's
+    t interval. The variance is estimated by the jackknife.
 
     Two corrections matter for few rows. For fractions, the variance is estimated as if there were
     one more row, with the largest possible variance. The degrees of freedom of Student's t follow
@@ -152,8 +152,8 @@ def score_bounds(rows: Array, function: Function, observed: float, left_out: Arr
         return _binary_bounds(row_scores, function)
     variance = jackknife_variance(left_out)
     if is_fraction and observed in (0, 1) and np.isfinite(left_out).all() and variance == 0:
-        # All rows are right (or wrong), but none has a score of its own: half of them count, as in
-        # ``_binary_bounds``.
+        # All rows are right (or wrong), but the score of a single row is undefined. Half of the
+        # rows count, as in ``_binary_bounds``.
         half = len(rows) / 2
         return clopper_pearson(observed * half, half)
     # The rows are equal, or the variance is NaN because the score is undefined without one of them.
@@ -172,7 +172,7 @@ def score_bounds(rows: Array, function: Function, observed: float, left_out: Arr
 
 def _is_mean_of_zeros_and_ones(row_scores: Array, observed: float) -> bool:
     """Return whether a score is the mean of its rows' scores, each 0 or 1."""
-    # If each row has an F1 of 0 or 1, the F1 of all is their mean at 0 and 1 only.
+    # If each row has an F1 of 0 or 1, the F1 of all rows is the mean of these only if it is 0 or 1.
     if not len(row_scores) or not np.isin(row_scores, (0, 1)).all():
         return False
     return isclose(row_scores.mean(), observed, abs_tol=ROUNDING)
@@ -181,7 +181,7 @@ def _is_mean_of_zeros_and_ones(row_scores: Array, observed: float) -> bool:
 def _binary_bounds(row_scores: Array, function: Function) -> Bounds:
     """Return the exact interval of a score that is the mean of 0/1 scores."""
     count = len(row_scores)
-    # A share of whole numbers, without the rounding errors of sums.
+    # Computed from whole numbers, the share has no rounding errors of sums.
     share = float(round(row_scores.sum()) / count)
     size = float(count)
     if function is not mean and share in (0, 1):
@@ -194,7 +194,7 @@ def _binary_bounds(row_scores: Array, function: Function) -> Bounds:
 def _effective_size(
     observed: float, variance: float, count: int, t: float, function: Function
 ) -> float:
-    """Return the number of 0/1 scores whose mean would have a variance (Korn and Graubard 1998).
+    """Return how many 0/1 scores would have a mean with this variance (Korn and Graubard 1998).
 
     Args:
         observed: the score, between 0 and 1.

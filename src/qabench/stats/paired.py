@@ -75,9 +75,10 @@ def paired_test(
     Both systems have one score per item, aligned, or with ``function`` one row of statistics.
     ``score_interval`` describes the other arguments and the errors.
 
-    The interval contains 0 exactly if p is 0.05 or more. For a mean it has the differences that the
-    randomization test does not exclude (``inverted_test``). For 0/1 scores it is that of Bonett
-    and Price, for other functions Student's t interval with the variance of the jackknife.
+    The interval contains 0 exactly if p is 0.05 or more. For a mean, it consists of the differences
+    that the randomization test does not reject (``inverted_test``). For 0/1 scores, it is the
+    interval of Bonett and Price, and for other functions Student's t interval with the variance of
+    the jackknife.
 
     Args:
         test: "randomization" swaps the results of the systems on items (or whole questions) at
@@ -115,7 +116,8 @@ def paired_test(
     systems = {"first": units(first_rows, clusters), "second": units(second_rows, clusters)}
     items = {}
     if function is None:
-        # A cluster's mean need not be 0 or 1 if its items are, and 0/1 scores have other bounds.
+        # 0/1 scores have other bounds, and the means of clusters do not show whether the items are
+        # 0 or 1.
         items = {"first": first_rows[:, 0], "second": second_rows[:, 0]}
     (difference,) = paired_tests(
         systems, [("first", "second")], function or mean, test, resamples, seed, items=items
@@ -132,23 +134,24 @@ def paired_tests(
     seed: int,
     items: Mapping[Any, Array] | None = None,
 ) -> list[Difference]:
-    """Return the differences of pairs of systems by name, aligned arrays (units, columns).
+    """Return the tested difference of each pair of systems.
 
     All pairs use the same draws. Resamples and swaps in which the function is undefined are left
     out.
 
     Args:
-        systems: the statistics of the units by name. Those of ``mean`` are a sum and a count.
+        systems: name -> the statistics of the units, arrays (units, columns) that are aligned
+            between the systems. The columns for ``mean`` are a sum and a count.
         pairs: the names of two systems each.
         function: see ``score_interval``.
         test: see ``paired_test``.
         resamples: see ``paired_test``.
         seed: see ``paired_test``.
-        items: the scores of the items by name if the units of ``mean`` are clusters of items.
+        items: name -> the scores of the items, if the units of ``mean`` are clusters of items.
 
     Raises:
-        InputError: the function is undefined on the items, or a number of resamples or a seed that
-            is not one.
+        InputError: the function is undefined on the items, or the number of resamples or the seed
+            is not a whole number or too small.
     """
     _check_whole("resamples", resamples, 1)
     _check_whole("seed", seed, 0)
@@ -265,7 +268,7 @@ def _swaps_of_chunk(
     resamples: int,
     seed: int,
 ) -> list[tuple[Array, bool]]:
-    """Return for each pair what ``_swaps`` yields. All random swaps are one matrix product."""
+    """Return for each pair what ``_swaps`` yields. One matrix product computes all random swaps."""
     # The changes of the units that differ, and of all units for the pairs with random swaps.
     differing, sampled = [], []
     for first, second in pairs:
@@ -290,7 +293,7 @@ def _swaps_of_chunk(
 
 
 def _has_few_swaps(differing: Array, resamples: int) -> bool:
-    """Return whether all swaps are at most as many as the resamples. Then p is exact."""
+    """Return whether the swaps are few enough to enumerate all of them, so that p is exact."""
     return bool(2 ** len(differing) <= resamples)
 
 

@@ -23,7 +23,8 @@ def detectable(
     """Return the smallest difference that a two-sided test at 5% finds with this power.
 
     It is the sum of two normal quantiles (2.80 for 80%) times the standard error of the paired
-    difference. For 0/1 scores, one question is added, because their test has steps of one question.
+    difference. For 0/1 scores, the difference of one question (1 / n) is added, because their
+    differences have steps of one question.
 
     Examples:
         >>> round(detectable(0.02, 310), 4)
@@ -50,9 +51,9 @@ def questions_needed(
     """
     if not (isfinite(difference) and difference > 0):
         raise InputError(f"the difference is {difference}; allowed: a number above 0")
-    # ``detectable`` with the standard error deviation / sqrt(n), set equal to the difference and
-    # multiplied by n, is a quadratic equation in sqrt(n). This is its positive root:
-    # difference * n - quantiles * deviation * sqrt(n) - step = 0.
+    # With the standard error deviation / sqrt(n), ``detectable`` equals the difference if
+    # difference * n - quantiles * deviation * sqrt(n) - step = 0. The root below is the positive
+    # one of this quadratic equation in sqrt(n).
     step = 1.0 if is_binary else 0.0
     slope = _quantiles(power) * deviation
     root = (slope + sqrt(slope**2 + 4 * difference * step)) / (2 * difference)
@@ -65,7 +66,7 @@ def paired_deviation(first: float, second: float, correlation: float) -> float:
 
     Args:
         first: the share of right answers of one system.
-        second: that of the other system.
+        second: the share of right answers of the other system.
         correlation: the correlation of the systems over questions, 0 if they are independent.
     """
     first_variance = first * (1 - first)
@@ -76,7 +77,7 @@ def paired_deviation(first: float, second: float, correlation: float) -> float:
 
 
 def _quantiles(power: float) -> float:
-    """Return the normal quantiles of the level and the power, added."""
+    """Return the sum of the normal quantiles of the level and the power."""
     if not 0 < power < 1:
         raise InputError(f"the power is {power}; allowed: a number between 0 and 1, such as 0.8")
     normal = NormalDist()

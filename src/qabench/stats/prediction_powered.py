@@ -1,10 +1,10 @@
-"""Scores of a model judge, corrected by a random part of labels from people.
+"""Scores of a model judge, corrected by people's labels of a random part of the items.
 
-A judge has a verdict on every item, people labeled a random part. The corrected mean is an estimate
-of the mean that people would have given all items: the mean of the verdicts, plus the mean
-difference of labels and verdicts on the labeled part. The weight of the verdicts is the one with
-the smallest variance (PPI++), so a useless judge costs nothing: its weight is 0, and the labels
-alone count.
+A judge has a verdict on every item, and people labeled a random part of the items. The corrected
+mean is an estimate of the mean that people would have given all items: the mean of the verdicts,
+plus the mean difference of labels and verdicts on the labeled part. The verdicts get the weight
+that minimizes the variance (PPI++), so a useless judge costs nothing: its weight is 0, and the
+labels alone count.
 
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Prediction-Powered Inference, Science
 2023. Angelopoulos, Duchi and Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023 (the
@@ -37,11 +37,12 @@ from qabench.stats.units import (
     numbers_of,
 )
 
-# The number of labeled clusters that a variance needs.
+# The minimum number of labeled clusters from which a variance can be estimated.
 MIN_LABELED = 2
-# A judge may have made no mistake on few labels, so their variance says too little about it. Further
-# mistakes are added to the variance: 1.5 where people found none, and fewer up to 5 of them. Found by
-# simulation: with fewer, intervals of good judges of thousands of items cover less than 93%.
+# With few labels, a judge may have made no mistake on them, and their variance would be too small.
+# So unseen mistakes are added to the variance: 1.5 if people found no mistake, fewer if they found
+# some, and none if they found 5. The numbers come from simulations: with fewer unseen mistakes, the
+# intervals for good judges of thousands of items cover less than 93%.
 UNSEEN_MISTAKES = 1.5
 MISTAKES_ENOUGH = 5
 # Up to this variance, numbers differ by rounding only.
@@ -80,8 +81,8 @@ class _Estimate:
 
     Attributes:
         value: the corrected mean.
-        influences: what each item adds to the error of the mean. Its variance is the sum of their
-            squares if items are independent.
+        influences: what each item adds to the error of the mean. If items are independent, the
+            variance of the mean is the sum of the squared influences.
         weight: the weight of the verdicts, from 0 to 1.
         verdicts: the mean of all verdicts.
         labels: the mean of the labels.
@@ -141,8 +142,8 @@ def corrected_mean(
     variance = _variance(estimate.influences, codes) + _unseen(estimate, codes)
     value = estimate.value
     if estimate.are_shares and groups == estimate.labeled_count:
-        # As in Wilson's interval of labels without a judge: the variance of a share follows from it,
-        # and is not estimated.
+        # As in Wilson's interval of labels without a judge: the variance of a share follows from
+        # the share, and is not estimated.
         quantile = normal_quantile()
     else:
         quantile = student_quantile(_degrees_of_freedom(estimate, codes, groups))
@@ -192,7 +193,7 @@ def corrected_difference(
         _estimate(first, first_labels, first_weights),
         _estimate(second, second_labels, second_weights),
     )
-    # Each item has an influence.
+    # There is one influence per item.
     sizes = [len(estimate.influences) for estimate in estimates]
     if second_clusters is None:
         second_clusters = clusters
@@ -269,11 +270,11 @@ def wilson_interval(share: float, n: float, quantile: float | None = None) -> tu
 def expected_width(
     n: int, labels: int, share: float, correlation: float = 0.0, quantile: float | None = None
 ) -> float:
-    """Return the expected width of the interval of ``corrected_mean``, to plan how many to label.
+    """Return the expected width of the interval of ``corrected_mean``, to plan the labels.
 
     Args:
         n: the number of items with a verdict.
-        labels: the number that people label.
+        labels: the number of items that people label.
         share: the expected mean label.
         correlation: the correlation of verdicts and labels. 0 for a useless judge, or an unknown
             one.
@@ -305,7 +306,7 @@ def _estimate(
     label_mean = float(shares @ y)
     covariance = float(shares @ ((y - label_mean) * (f - shares @ f)))
     variance = float(all_f.var(ddof=1)) if items > 1 else 0.0
-    # PPI++: the weight with the smallest variance, if verdicts on all items count.
+    # The weight of PPI++, which minimizes the variance. ``variance`` is that of all verdicts.
     w = 0.0
     if variance > 0:
         w = min(max(covariance / variance, 0.0), 1.0)
@@ -371,7 +372,7 @@ def _label_weights(weights: Sequence[float] | None, labeled: npt.NDArray[np.bool
 
 
 def _codes(clusters: Clusters, n: int, index: dict[Hashable, int] | None = None) -> Codes:
-    """Return the number of each item's cluster. Without clusters, each item is its own.
+    """Return the number of each item's cluster. Without clusters, each item is its own cluster.
 
     Args:
         clusters: each item's question.
@@ -401,8 +402,8 @@ def _labeled_groups(codes: Codes, labeled: npt.NDArray[np.bool_]) -> int:
 def _degrees_of_freedom(estimate: _Estimate, codes: Codes, groups: int) -> float:
     """Return the number of labeled clusters less one, or fewer if few of them make up the variance.
 
-    Questions with many items vary more than others, and items of one question tend to be equal.
-    The number follows from the variance of the variance (Satterthwaite), as for other scores.
+    Questions with many items add more to the variance than others, and items of one question tend
+    to be equal. The number is Satterthwaite's, as for other scores.
     """
     if groups == estimate.labeled_count:
         return groups - 1
@@ -425,8 +426,8 @@ def _variance(influences: Array, codes: Codes) -> float:
 def _unseen(estimate: _Estimate, codes: Codes) -> float:
     """Return the variance from mistakes of the judge that few labels do not show.
 
-    It is scaled by the weight of the verdicts: without a judge, Wilson's interval already covers
-    this. Mistakes on one question count once.
+    The variance is scaled by the weight of the verdicts, because Wilson's interval already covers
+    this for labels without a judge. Several mistakes on one question count once.
     """
     if not estimate.are_fractions:
         return 0.0
@@ -449,7 +450,8 @@ def _fraction_bounds(
     else:
         size = inf
     if share in (0, 1) or size == inf:
-        # All labels are equal, so their variance says nothing: then their number counts.
+        # All labels are equal, so their variance says nothing, and the number of labeled clusters
+        # counts.
         size = float(groups)
     low, high = wilson_interval(share, max(size, 1.0), t)
     return low, high, size

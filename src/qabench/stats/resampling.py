@@ -15,7 +15,7 @@ CELLS_AT_ONCE = 100_000
 
 
 def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
-    """Sum over as many rows as there are, drawn with replacement: an array (resamples, columns).
+    """Return sums over bootstrap samples of the rows: an array (resamples, columns).
 
     The sums are the matrix product of the number of draws of each row and the values of the rows.
     They are computed column by column, so that the last digit of a score does not depend on the
@@ -59,7 +59,7 @@ def _product(counts: Array, values: Array) -> Array:
 
 
 def subset_sums(rows: Array) -> Array:
-    """Sum over all subsets of the rows: an array (2 ** rows, columns)."""
+    """Return the sums over all subsets of the rows: an array (2 ** rows, columns)."""
     size = len(rows)
     # Bit i of a subset's number says whether row i is in the subset.
     subsets = np.arange(2**size)[:, None]
@@ -68,12 +68,12 @@ def subset_sums(rows: Array) -> Array:
 
 
 def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
-    """Sum over random subsets with half of the rows on average: an array (resamples, columns)."""
+    """Return sums over random subsets of half of the rows on average: (resamples, columns)."""
     size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
-    # Whole 32-bit words per resample: the generator discards the rest of a word, so the same seed
-    # would give other subsets for another size of the blocks.
+    # Each resample takes whole 32-bit words. The generator discards the rest of a word at the end
+    # of a block, so otherwise the subsets would depend on the size of the blocks.
     words = ceil(size / 32)
     for start, count in _blocks(resamples, size):
         packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)

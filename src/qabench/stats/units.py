@@ -1,7 +1,8 @@
-"""Scores as functions of sums over units: what intervals and tests of every score start from.
+"""Scores as functions of sums over units, the basis of all intervals and tests.
 
 A unit is an item, or a question with all of its items. A score is a function of the summed
-statistics of the units, so it can be computed again without one unit, or for drawn or swapped ones.
+statistics of the units, so it can be computed again without one unit, or for units that are drawn
+or swapped.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ Array = npt.NDArray[np.float64]
 Statistics = Sequence[Sequence[float]] | Array
 """One row of numbers per item."""
 Values = Sequence[float] | Statistics
-"""One score per item, or one row of numbers."""
+"""One score or one row of numbers per item."""
 Clusters = Sequence[Hashable] | None
 """Each item's question, if one question gives several items."""
 Function = Callable[..., Array]
 """From summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
 
-# Sums in another order differ in their last digits: differences up to this share of the largest
-# count as equal.
+# Sums in another order differ in their last digits. Numbers count as equal if they differ by at
+# most this share of the largest one.
 ROUNDING = 1e-9
 
 
@@ -122,7 +123,7 @@ def scores_without_one(function: Function, rows: Array) -> Array:
 
 
 def jackknife_variance(left_out: Array) -> float:
-    """Return the variance of a score from its values without one row at a time.
+    """Return the jackknife variance of a score from its values without one row at a time.
 
     For a mean, it is the variance of the rows (with n - 1) divided by n. Source: Efron and
     Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.
@@ -135,7 +136,7 @@ def degrees_of_freedom(squares: Array) -> float:
     """Return the Satterthwaite degrees of freedom of a variance, between 1 and n - 1.
 
     They are twice the squared variance, divided by the variance of the variance. If a few rows make
-    up most of it, there are few.
+    up most of the variance, the number is small.
 
     Args:
         squares: what each row adds to the variance, the square of a deviation.
@@ -143,7 +144,7 @@ def degrees_of_freedom(squares: Array) -> float:
     total = float(squares.sum())
     spread = float((squares**2).sum()) - total**2 / len(squares)
     most = len(squares) - 1
-    # Equal squares have a spread of 0, by which nothing is divided.
+    # The spread of equal squares is 0, which must not be a divisor.
     if 2 * total**2 >= most * spread:
         return most
     return max(1.0, 2 * total**2 / spread)
