@@ -167,7 +167,7 @@ def rows_with_text(
     if documents and not absent:
         return TextRows(documents, id_column, skipped)
     if not documents and not skipped:
-        raise InputError(f"{source} has no rows")
+        raise without_rows(source)
     names = ", ".join(map(repr, columns))
     problem = f"no text in {names}"
     if absent and present:
@@ -178,6 +178,15 @@ def rows_with_text(
     if advice and present:
         end = f": {advice}"
     raise InputError(f"{source} has {problem}; its columns are {', '.join(listed) or 'none'}{end}")
+
+
+def without_rows(source: str) -> InputError:
+    """Return the error about a file or dataset without rows."""
+    # Queries of TREC and MS MARCO are in tables without a header. A single one is read as one.
+    header = ""
+    if suffix_of(source) in (".csv", ".tsv"):
+        header = ": the first line of a table names its columns"
+    return InputError(f"{source} has no rows{header}")
 
 
 def read_documents(

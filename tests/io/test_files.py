@@ -66,6 +66,14 @@ def test_a_check_creates_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_dash_is_not_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It left a file of this name, where other tools print to standard output."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="for standard output, name /dev/stdout"):
+        check_writable(Path("-"))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"

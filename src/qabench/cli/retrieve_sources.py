@@ -282,7 +282,7 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
     Raises:
         InputError: the file cannot be read, or has no rows or no such column.
     """
-    from qabench.retrieval.corpus import is_file, is_saved, read_rows, suffix_of
+    from qabench.retrieval.corpus import is_file, is_saved, read_rows, suffix_of, without_rows
 
     # A text with spaces that ends like a file's name is a query, unless the file exists.
     is_text = not os.path.exists(argument) and " " in argument
@@ -297,7 +297,7 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
     else:
         rows = list(read_rows(argument, [column] if column else QUERIES))
     if not rows:
-        raise InputError(f"{argument} has no rows")
+        raise without_rows(argument)
     fields = rows[0].fields
     names = [column] if column else QUERIES
     column = _first_present(names, fields)

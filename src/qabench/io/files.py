@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from qabench.errors import QabenchError
+from qabench.errors import InputError, QabenchError
 
 # A temporary file of this age is deleted, because its process must have been killed while writing.
 # If the process is known to have ended, the file is deleted at any age.
@@ -78,7 +78,11 @@ def check_writable(path: Path) -> None:
 
     Raises:
         QabenchError: the file cannot be written.
+        InputError: it is "-".
     """
+    # A source can be "-" for standard input, so a file of this name would not be expected.
+    if str(path) == "-":
+        raise InputError("cannot write a file named -; for standard output, name /dev/stdout")
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
     if _is_special(path):
