@@ -165,6 +165,21 @@ def test_verdicts_of_rows_belong_to_their_claims(name: str) -> None:
     answer = {"system": "bing_chat", "answer_string": "a"}
     first, second = ({"answers": [answer | {"claims": each}]} for each in (claims, claims[::-1]))
     assert compute(name, [second], [first]) == compute(name, [first], [first])
+    # Another text can be a revised claim at its place, but then no other claim may have moved.
+    for texts in (("a", "c"), ("c", "d")):
+        renamed = [claim | {"claim_string": text} for claim, text in zip(claims, texts, strict=True)]
+        revised = {"answers": [answer | {"claims": renamed}]}
+        assert compute(name, [revised], [first]) == compute(name, [first], [first])
+    moved = {"answers": [answer | {"claims": [claims[1] | {"claim_string": "c"}, claims[0]]}]}
+    with pytest.raises(InputError, match=r"references\[0\] has the claim 'a' at another place than the reference"):
+        compute(name, [moved], [first])
+
+
+def test_errors_about_rows_say_what_predictions_are() -> None:
+    claims = [CLAIM | {"claim_string": "a", "autoais_label": "X"}]
+    row = {"answers": [{"system": "bing_chat", "answer_string": "a", "claims": claims}]}
+    with pytest.raises(InputError, match="predictions are such rows with the field autoais_label, or a list of"):
+        compute("expertqa_autoais_agreement", [row], [row])
 
 
 def test_a_missing_reference_is_an_error(name: str) -> None:

@@ -85,7 +85,8 @@ def read_answers(
             rows.append(_read_row(row, prediction, verdict, fields))
     except DataError as error:
         raise InputError(
-            f"{error}; references are rows of the dataset, as load_dataset returns them"
+            f"{error}; references are rows of the dataset, as load_dataset returns them, and predictions are such "
+            f"rows with the field {verdict}, or a list of verdicts for each row"
         ) from None
     verdicts = []
     for answer in chain.from_iterable(rows):
@@ -113,7 +114,7 @@ def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str])
         judged: list[SourceRow] = []
         for judged_answer in SourceRow(prediction, where).rows("answers"):
             judged += _claims(judged_answer)
-        values = [claim.fields.get(name) for claim in _in_order(judged, asked)]
+        values = [claim.fields.get(name) for claim in _in_order(judged, asked, where)]
     if not isinstance(values, list | tuple) or len(values) != len(asked):
         raise InputError(
             f"{where} is {values!r:.80}; allowed: a row of the dataset, a list of {len(asked)} verdicts, or None"
@@ -134,17 +135,31 @@ def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str])
     return read
 
 
-def _in_order(judged: list[SourceRow], asked: list[SourceRow]) -> list[SourceRow]:
+def _in_order(judged: list[SourceRow], asked: list[SourceRow], where: str) -> list[SourceRow]:
     """Return the claims of a prediction in the order of the references.
 
     The order stays as it is unless both have the same texts, each once: a verdict on a repeated
-    text could belong to any of its claims.
+    text could belong to any of its claims. Claims with other texts are the claims at their places.
+
+    Raises:
+        InputError: claims cannot be matched by text, and one has another place than in the reference.
     """
     texts = list(map(_text_of, asked))
-    by_text = {_text_of(claim): claim for claim in judged}
-    if len(texts) != len(judged) or len(set(texts)) != len(texts) or set(texts) != set(by_text):
+    judged_texts = list(map(_text_of, judged))
+    if len(texts) != len(judged_texts):
         return judged
-    return [by_text[text] for text in texts]
+    is_unique = len(set(texts)) == len(texts)
+    if is_unique and set(texts) == set(judged_texts):
+        by_text = dict(zip(judged_texts, judged, strict=True))
+        return [by_text[text] for text in texts]
+    for place, text in enumerate(texts):
+        is_moved = judged_texts[place] != text and judged_texts.count(text) == 1
+        if is_moved and texts.count(text) == 1:
+            raise InputError(
+                f"{where} has the claim {text!r:.80} at another place than the reference, and not all "
+                "claims can be matched by text; pass the claims of the reference, in their order"
+            )
+    return judged
 
 
 def _text_of(claim: SourceRow) -> str:
