@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qabench.evaluation.scoring import Questions
     from qabench.evaluation.signature import Declaration
 
-# NLTK's data that splits sentences of long evidence and of claims.
+# The NLTK data with which long evidence and claims are split into sentences.
 PUNKT = "tokenizers/punkt_tab"
 _PASSAGES = ("ranker", "encoder")
 _CORPUS = (
@@ -32,7 +32,7 @@ _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
     "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
 )
-# Name of a setting -> what the model is given, what is required, and the arguments without effect.
+# Maps each setting to what the model is given, what is required, and the arguments without effect.
 _SETTINGS = {
     "closed": (
         "The question alone; citations from memory.",
@@ -142,10 +142,10 @@ class ExpertQABenchmark(Benchmark):
     def load_for(
         self, predictions: Predictions, config: str | None, file: Path | None = None, **options: Any
     ) -> Questions:
-        """Return the questions of a config, or for own claims the lines of the file themselves.
+        """Return the questions of a config, or the lines of the file if it has a user's own claims.
 
-        Own claims are those of the config ``own``. Without a config, a file has own claims if they
-        have labels or fact scores, and no id is of an annotated question.
+        The config ``own`` says that a file has own claims. Without a config, a file has own claims
+        if some claim has a label or fact score, and no id is of an annotated question.
         """
         from qabench.benchmarks.expertqa.own import OWN, are_own, own_questions
 
@@ -188,7 +188,7 @@ class ExpertQABenchmark(Benchmark):
         return ExpertQALogs(self)
 
     def judging(self) -> ExpertQAJudging:
-        """Return the verdicts on claims, next to those of the experts."""
+        """Return the model's verdicts on claims, next to the experts' verdicts."""
         from qabench.benchmarks.expertqa.judging import ExpertQAJudging
 
         return ExpertQAJudging(self)

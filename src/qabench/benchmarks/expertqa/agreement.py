@@ -1,6 +1,6 @@
 """Scores of ExpertQA's annotated rows: AutoAIS, and a model's agreement with the experts on claims.
 
-The scores equal the scores of scikit-learn, which the official scripts use. A test compares them.
+Agreement equals that of scikit-learn, which the official scripts use. A test compares both.
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
 ``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
 ``modeling/auto_attribution`` of its repository.
@@ -19,11 +19,11 @@ from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError, InputError, unknown_name
 from qabench.loading_scripts.expertqa.parse import parse_field
 
-# What AutoAIS depends on, for the digest of references.
+# The fields of a claim that AutoAIS depends on. The digest of references is computed from them.
 FIELDS = ("evidence", "support", "worthiness")
 ON_UNLABELED = ("N", "exclude")
-# An answer that contains one of these abstains. Case-sensitive substrings, as in the official
-# scripts.
+# An answer abstains if it contains one of these phrases. As in the official scripts, they are
+# case-sensitive substrings.
 ABSTENTIONS = (
     "The context does not",
     "I don't know",
@@ -39,7 +39,7 @@ ABSTENTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an answer: its fields as in the dataset, and the model's verdict, which may be None."""
+    """A claim of an answer: its fields as in the dataset, and the model's verdict, or None."""
 
     fields: Mapping[str, Any]
     verdict: Any
@@ -70,12 +70,12 @@ def read_answers(
 ) -> list[list[Answer]]:
     """Return the answers of the dataset's rows, each claim with the model's verdict on it.
 
-    A prediction is a row whose claims have the field ``verdict``, a flat list of verdicts over the
-    claims of the row's answers, or None if there are none. ``fields`` are the required fields of a
-    claim in the references.
+    A prediction is one of three things: a row whose claims have the field ``verdict``, a flat list
+    of verdicts over the claims of all answers of the row, or None if there are no verdicts.
+    ``fields`` are the required fields of a claim in the references.
 
     Raises:
-        InputError: anything has another format. The message names its position.
+        InputError: a reference or a prediction has another format. The message names its position.
     """
     check_pairs(references, predictions)
     rows = []
@@ -91,7 +91,7 @@ def read_answers(
     verdicts = []
     for answer in chain.from_iterable(rows):
         verdicts += [claim.verdict for claim in answer.claims]
-    # Without this check, predictions in the wrong column would have the scores of labels N.
+    # Without this check, verdicts in the wrong column would be missing, and count as N.
     if verdicts and all(value is None for value in verdicts):
         raise InputError(
             f"no claim has a verdict: claims of predictions need the field {verdict}, as in the configs that have it"
@@ -120,7 +120,7 @@ def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str])
             f"{where} is {values!r:.80}; allowed: a row of the dataset, a list of {len(asked)} verdicts, or None"
         )
 
-    # Verdicts are a flat list over the claims of all answers of the row.
+    # ``values`` is a flat list over the claims of all answers of the row.
     verdicts = iter(values)
     read = []
     for answer, claims in answers:
@@ -138,11 +138,13 @@ def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str])
 def _in_order(judged: list[SourceRow], asked: list[SourceRow], where: str) -> list[SourceRow]:
     """Return the claims of a prediction in the order of the references.
 
-    The order stays as it is unless both have the same texts, each once: a verdict on a repeated
-    text could belong to any of its claims. Claims with other texts are the claims at their places.
+    The order is changed only if both sides have the same texts and no text is repeated: a verdict
+    on a repeated text could belong to any of the claims with this text. If only some texts differ,
+    a claim is matched to the claim of the reference at the same position.
 
     Raises:
-        InputError: claims cannot be matched by text, and one has another place than in the reference.
+        InputError: claims cannot be matched by text, and one is at another position than in the
+            reference.
     """
     texts = list(map(_text_of, asked))
     judged_texts = list(map(_text_of, judged))
@@ -173,7 +175,7 @@ def _claims(answer: SourceRow) -> list[SourceRow]:
 
 
 def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
-    """Return the parts of rows that a score depends on, for digests, without verdicts."""
+    """Return the parts of reference rows that a score depends on, for the digest in signatures."""
     rows = []
     for row in references:
         answers = []
@@ -194,7 +196,7 @@ class JudgedClaim:
         system: the system that wrote the claim.
         predicted: the model's verdict.
         gold: the experts' verdict.
-        skipped: why the claim does not count. None: it counts.
+        skipped: why the claim does not count, or None if it counts.
         unlabeled: whether the model's label is missing. Such a claim can still count.
     """
 
@@ -205,7 +207,7 @@ class JudgedClaim:
     unlabeled: bool = False
 
     def as_dict(self) -> Json:
-        """Return predicted, gold and skipped."""
+        """Return the fields predicted, gold and skipped."""
         return {"predicted": self.predicted, "gold": self.gold, "skipped": self.skipped}
 
 
@@ -233,14 +235,14 @@ def judged_labels(answer: Answer, on_unlabeled: str) -> list[JudgedClaim]:
     """Return the labels of an answer's claims next to the verdicts of the experts.
 
     A label Y is compared with support Complete, on claims whose worthiness is not No. A claim with
-    neither evidence nor label counts as N, as in the official labels. One with evidence but without
-    a label counts as N, or with ``on_unlabeled`` "exclude" not at all.
+    neither evidence nor label counts as N, as in the official labels. A claim with evidence but
+    without a label counts as N, or does not count if ``on_unlabeled`` is "exclude".
     """
     return [_judged(answer.system, claim, on_unlabeled) for claim in answer.claims]
 
 
 def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
-    # As in the official script, the few claims without this judgment count.
+    # As in the official script, the few claims whose worthiness nobody judged count.
     if claim.fields["worthiness"] == "No":
         return JudgedClaim(system, skipped="not worth a citation")
     # Without evidence, the authors' labeler says N without asking its model.
@@ -260,8 +262,8 @@ class AnswerAutoAIS:
         system: the system that wrote the answer.
         abstains: whether the answer abstains.
         values: for each counted claim, 1 if its label is Y, else 0.
-        claims: the number of all its claims.
-        claims_without_evidence: the number of those that never count.
+        claims: the number of all claims of the answer.
+        claims_without_evidence: the number of claims without evidence, which never count.
         unlabeled: the number of claims that would count, but have no label.
     """
 
@@ -289,13 +291,13 @@ class AnswerAutoAIS:
             columns["autoais_macro"] = self.mean
         if self.abstains:
             return columns
-        # An abstaining answer has no such columns, so it is not in these means.
+        # Abstaining answers do not get the following columns, so they are not in those means.
         for name, value in list(columns.items()):
             columns[f"{name}_without_abstentions"] = value
         return columns
 
     def as_dict(self) -> Json:
-        """Return autoais, counted_claims, system and abstains."""
+        """Return the fields autoais, counted_claims, system and abstains."""
         scores = {"autoais": self.mean, "counted_claims": len(self.values)}
         return {"system": self.system, **scores, "abstains": self.abstains}
 
@@ -304,9 +306,9 @@ def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
     """Score one answer.
 
     A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the
-    system gpt4, claims with "http" in their evidence are not counted, as in the official script
-    (whose comment says the opposite). With ``on_unlabeled`` "N", a claim without a label counts as
-    N, as upstream. With "exclude", it does not count.
+    system gpt4, claims with "http" in their evidence are not counted. The official script does the
+    same (although its comment says the opposite). If ``on_unlabeled`` is "N", a claim without a
+    label counts as N, as in the official script. If it is "exclude", such a claim does not count.
     """
     values = []
     n_without_evidence = 0

@@ -43,7 +43,7 @@ OFFICIAL_ANSWER_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the ways to answer (see ``qabench.benchmarks.expertqa.tasks.expertqa``)."""
+    """The options of all methods to answer (see ``qabench.benchmarks.expertqa.tasks.expertqa``)."""
 
     retriever: str | None = None
     corpus: str | None = None
@@ -84,7 +84,7 @@ class Answering:
     @property
     def scoring(self) -> dict[str, Any]:
         """Return the options of the scorer."""
-        # The claims of a run have no labels yet, so none of them may count as N.
+        # The claims of a run have no labels yet, and a missing label must not count as N.
         return {"unlabeled": "exclude", "in_run": True}
 
     def to_read(self, row: Row) -> SearchResult:
@@ -92,8 +92,8 @@ class Answering:
         if self.evidence is None or not self.reads:
             return SearchResult(())
         ranked_by = row["question"]
-        # The authors search for the bare question, and rank by the one that names the expert's
-        # field.
+        # The authors search for the question alone, but rank passages by the question together with
+        # the expert's field.
         if self.from_web and self.prompt.name == OFFICIAL:
             ranked_by = prompts.web_question().filled(
                 field=row["field"] or "", question=row["question"]
@@ -103,8 +103,8 @@ class Answering:
     def messages(self, row: Row, read: Sequence[Document] = ()) -> Messages:
         """Return the messages for a question and the passages that the model reads, best first.
 
-        The authors' prompts without passages, and with passages of the web, name the expert's
-        field.
+        Two of the authors' prompts contain the expert's field: the one without passages, and the
+        one with passages of the web.
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
@@ -118,7 +118,7 @@ class Answering:
         return self.prompt.messages(**values)
 
     def claimed(self, reply: str, read: SearchResult) -> tuple[ClaimedAnswer, SearchResult]:
-        """Return the answer of a reply, its claims with evidence, and the passages read or found."""
+        """Split a reply into claims with evidence. Also return the passages that were used."""
         if self.reads:
             sources = [self._source(passage) for passage in read.passages]
             return split_claims(reply, sources), read
@@ -136,7 +136,7 @@ class Answering:
         """Return the address and the text of a passage, as evidence of claims."""
         text = passage.text
         if self.from_web and self.protocol == OFFICIAL:
-            # The authors cite passages of the web as the prompt shows them, with numbers.
+            # The authors' evidence repeats web passages as in the prompt, with "Passage ID 1: ".
             (text,) = prompts.numbered([text])
         return passage.source or passage.id, text
 
@@ -155,7 +155,7 @@ class Answering:
 
 
 def _numbered(number: int, passage: Document) -> str:
-    """Return a passage in the format of attributions: "[2] https://...", an empty line, the text."""
+    """Return a passage as in attributions: "[2] https://...", an empty line, and the text."""
     if not passage.source:
         return f"[{number}] {passage.text}"
     return f"[{number}] {passage.source}\n\n{passage.text}"
@@ -164,7 +164,7 @@ def _numbered(number: int, passage: Document) -> str:
 def cite_best_passages(
     claims: Sequence[str], evidence: Evidence
 ) -> tuple[ClaimedAnswer, SearchResult]:
-    """Return the answer that consists of the claims with their best passages, and these passages."""
+    """Return the answer rebuilt from claims that cite their best passages, and these passages."""
     shown: dict[Document, None] = {}
     searches: list[Row] = []
 
@@ -193,21 +193,21 @@ def answering(
     *,
     with_fields: bool = True,
 ) -> Answering:
-    """Return the way to answer that the arguments of the task ``expertqa`` describe.
+    """Return how questions are answered, for arguments of the task ``expertqa``.
 
-    With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts
-    do, and the passages are the rows of the corpus. Otherwise sources are also found below a
-    heading, and long texts of the corpus are split. ``with_fields`` tells whether the questions
-    have fields, which two of the authors' prompts name.
+    With the official protocol, the sources are separated from the reply as in the authors' scripts,
+    and each row of the corpus is a passage. Otherwise, sources below a heading such as "References"
+    are read, too, and long texts of the corpus are split. ``with_fields`` tells whether the
+    questions have the expert's field, which two of the authors' prompts contain.
     """
-    # This raises an error for an unknown name.
+    # ``setting`` raises an error for an unknown method.
     benchmark("expertqa").setting(method)
     options = options or Options()
     if options.k < 1:
         raise InputError(f"k is {options.k}; it must be at least 1")
     file, _, _ = _prompts_of(method)
     chosen = chosen_prompt("expertqa", prompt, file)
-    # The prompt for passages of a corpus is the only one that does not name the field.
+    # The prompt for passages of a corpus is the only one without the expert's field.
     if chosen == OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
         if prompt == OFFICIAL:
             raise InputError(
@@ -234,7 +234,7 @@ def prompt_text(method: str, prompt: str) -> Prompt:
 
 
 def _prompts_of(method: str) -> tuple[str, Callable[[], Prompt], Prompt]:
-    """Return the authors' file with the prompt of a method, how it is read, and qabench's prompt."""
+    """Return the authors' file with the prompt of a method, its reader, and qabench's prompt."""
     if method == "retrieve-read":
         return prompts.READ_CORPUS, prompts.corpus_prompt, prompts.OWN_READ
     if method == "retrieve-read-web":

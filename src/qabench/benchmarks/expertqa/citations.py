@@ -1,9 +1,9 @@
-"""Scores of citations and atomic facts that other papers report: unofficial for ExpertQA.
+"""Scores of citations and atomic facts from other papers, which are unofficial for ExpertQA.
 
 Citation recall and precision are those of Gao et al., Enabling Large Language Models to Generate
-Text with Citations (ALCE), EMNLP 2023 (https://arxiv.org/abs/2305.14627), section 4.3: a claim is a
-statement, its evidence what the statement cites. ALCE's program reads at most three citations of a
-statement. Here, all count, as in the paper.
+Text with Citations (ALCE), EMNLP 2023 (https://arxiv.org/abs/2305.14627), section 4.3. A claim is
+what ALCE calls a statement, and its evidence is what the statement cites. ALCE's program reads at
+most three citations of a statement. Here, all citations count, as in the paper.
 
 Facts per answer and the response ratio are those of Min et al., FActScore, EMNLP 2023
 (https://arxiv.org/abs/2305.14251): ``num_facts_per_response`` and ``respond_ratio`` of its program.
@@ -23,17 +23,17 @@ Pairs = Sequence[tuple[str, Sequence[str]]]
 EVIDENCE_LABELS = "evidence_labels"
 """The field of a claim with a label of each piece of evidence.
 
-{"alone": "Y" or "N", "without": "Y", "N" or None}: whether the piece entails the claim, and whether
-the other pieces do without it (None: not needed, because the piece does).
+It is {"alone": "Y" or "N", "without": "Y", "N" or None}: whether the piece alone entails the claim,
+and whether all other pieces together do. "without" is None if the piece alone entails the claim.
 """
 
 
 def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dict[str, float]:
     """Return the citation recall and precision of an answer, fractions in [0, 1].
 
-    Recall is the share of claims that have evidence with the label Y. A piece of evidence is
-    precise if its claim has the label Y, and it entails the claim alone, or the other pieces do not
-    entail it. Precision is the share of precise pieces, and 0 for an answer without evidence, as in
+    Recall is the share of claims that have evidence and the label Y. A piece of evidence is precise
+    if its claim has the label Y, and either the piece alone entails the claim, or the other pieces
+    do not. Precision is the share of precise pieces, and 0 for an answer without evidence, as in
     ALCE's program.
 
     Args:
@@ -42,12 +42,12 @@ def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dic
             ("exclude").
 
     Returns:
-        citation_recall and citation_precision. No recall without claims that count. No precision if
-        a claim with the label Y and several pieces of evidence lacks their labels.
+        citation_recall and citation_precision. Both are absent if no claim counts. Precision is
+        absent if a claim has the label Y and several pieces of evidence without labels.
     """
     counted = []
     for claim in claims:
-        # Nothing entails a claim without evidence, so it counts without a label.
+        # A claim without evidence needs no label: nothing entails it.
         if not claim["evidence"] or claim["label"] is not None or unlabeled == "N":
             counted.append(claim)
     if not counted:
@@ -58,7 +58,7 @@ def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dic
     for claim in supported:
         pieces: Any = claim.get(EVIDENCE_LABELS)
         if len(claim["evidence"]) == 1:
-            # The label of the claim is that of its only piece.
+            # The label of the claim is also the label of its only piece.
             n_precise += 1
         elif are_evidence_labels(pieces, len(claim["evidence"])):
             for piece in pieces:
@@ -107,10 +107,10 @@ def needs_evidence_labels(claim: Mapping[str, Any]) -> bool:
 
 
 def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[str]]) -> list[Json]:
-    """Return lines of claims with the labels of pieces of evidence that precision depends on.
+    """Return lines of claims, with labels of the pieces of evidence that precision depends on.
 
-    ``label`` returns the label of each pair of claim and evidence. It is not called for pairs that
-    have a label already, because a model takes seconds for each.
+    ``label`` returns the label of each pair of claim and evidence. Pairs that have a label already
+    are not labeled again, because a model takes seconds for each.
     """
     lines = []
     pieces: list[tuple[Json, str, Sequence[str]]] = []
@@ -120,7 +120,7 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
             evidence = claim["evidence"]
             is_complete = are_evidence_labels(claim.get(EVIDENCE_LABELS), len(evidence or ()))
             if needs_evidence_labels(claim) and not is_complete:
-                # A copy, because the labels are added to it below.
+                # The claim is copied, because the labels are added to it below.
                 claim = {**claim, EVIDENCE_LABELS: []}
                 for position, piece in enumerate(evidence):
                     rest = [*evidence[:position], *evidence[position + 1 :]]
@@ -128,7 +128,7 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
             claims.append(claim)
         lines.append({**item, "claims": claims})
     labels_alone = label([(claim["claim"], [piece]) for claim, piece, _ in pieces])
-    # The other pieces only matter where a piece does not entail the claim.
+    # Whether the other pieces entail the claim only matters if the piece alone does not.
     without_piece = []
     for (claim, _, other_pieces), alone in zip(pieces, labels_alone, strict=True):
         if alone == "N":
@@ -143,9 +143,10 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
 def fact_columns(claims: Sequence[Mapping[str, Any]], abstains: bool) -> Json:
     """Return the number of atomic facts of an answer, and whether it responds.
 
-    As in FActScore, an answer that abstains or has no atomic facts does not respond, and has no
-    number of facts. What abstains is decided by ExpertQA's phrases. Without a claim, an answer does
-    not respond. A claim with a fact score and without atomic claims makes both unknown.
+    As in FActScore, an answer that abstains or has no atomic facts does not respond, and then its
+    number of facts is not counted. Whether it abstains is decided by ExpertQA's phrases. An answer
+    without claims does not respond. If a claim has a fact score but no list of atomic claims, both
+    values are unknown.
 
     Returns:
         responds (1 or 0) and facts_per_answer, or {} if they are unknown.

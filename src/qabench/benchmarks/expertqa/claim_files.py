@@ -1,4 +1,4 @@
-"""Files of claims: what ``qabench expertqa`` commands read and write.
+"""Files of claims, which the ``qabench expertqa`` commands read and write.
 
 A line is {"id", "answer", "claims": [{"claim", "evidence", "label", "fact_score", ...}]}.
 ``qabench score expertqa`` reads such files, too.
@@ -32,7 +32,8 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
 
-# Results of the commands: wrong once the claims of a line are split anew.
+# Fields that the commands write about the claims of a line. They are wrong once the answer is split
+# again.
 FIELDS_ABOUT_CLAIMS = ("claims", "labels_by", "labels_of", "fact_scores_by", "atomic_claims_by")
 
 Item = dict[str, Any]
@@ -41,15 +42,15 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SplitAnswers:
-    """The answers of a file split into claims, and what a user should know.
+    """The answers of a file split into claims, and notes for the user.
 
     Attributes:
         items: the lines with claims.
         skipped: answers that cannot be split, with line, id and reason.
-        read: the fields that sources were read from.
-        ignored: fields with lists that were not read.
-        unresolved: marks that cite nothing or the wrong sentence, with their ids.
-        unmarked: ids of answers that have sources and cite none.
+        read: the names of the fields from which sources were read.
+        ignored: the names of fields with lists that were not read.
+        unresolved: citation marks without a source or in the wrong place, with the answer's id.
+        unmarked: the ids of answers that have sources and cite none of them.
     """
 
     items: list[Item]
@@ -63,13 +64,14 @@ class SplitAnswers:
 def split_predictions(predictions: Predictions, *, plain_marks: bool = False) -> SplitAnswers:
     """Split the answers of a file into claims.
 
-    A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and
-    "attribution" if it cites sources: a list of strings. See ``fields`` for other names. All other
-    fields are passed on. With ``plain_marks``, citations are also read where the authors' splitter
-    ignores or misplaces them, such as [1, 2] or marks after a full stop.
+    A line has "answer", optionally "system" (the authors have special rules for "bing_chat"), and
+    "attribution", a list of strings, if the answer cites sources. The module ``fields`` has other
+    names of these fields. All other fields are passed on. With ``plain_marks``, citations are also
+    read where the authors' splitter ignores or misplaces them, such as [1, 2] or marks after a full
+    stop.
 
     Raises:
-        InputError: no answer can be split. The message names the first one.
+        InputError: no answer can be split. The message is about the first one.
     """
     split_answers = SplitAnswers([], [], [], [], [], [])
     # Dicts as ordered sets: fields are reported in first-seen order.
@@ -108,12 +110,12 @@ def _split_row(
         notes.unresolved.append(f"{', '.join(marks[:3])} of {id:.80}")
     if sources.texts and answer and not any(claim["evidence"] for claim in split.claims):
         notes.unmarked.append(id)
-    # Other fields, such as those of another tool, are passed on.
+    # Fields that are not known here, such as those of another tool, are passed on.
     item: Item = dict(fields)
     for name in FIELDS_ABOUT_CLAIMS:
         item.pop(name, None)
     item["id"] = id
-    # No answer (None) and an empty one stay what they are.
+    # A missing answer (None) and an empty one are different predictions, so both stay as they are.
     item["answer"] = answer
     if answer:
         item["answer"] = split.answer
@@ -127,7 +129,8 @@ def read_items(file: str) -> list[Item]:
     """Return the lines of a file of claims.
 
     Raises:
-        InputError: the file cannot be read, or a line has another format. The message names it.
+        InputError: the file cannot be read, or a line has another format. The message names the
+            line.
     """
     predictions = read_predictions(file, ("claims",))
     for bad in predictions.bad_lines:
@@ -145,10 +148,10 @@ def read_items(file: str) -> list[Item]:
 
 
 def read_claims(claims: Any) -> list[Json]:
-    """Return the claims of a line with "evidence", a list of strings, and labels "Y", "N" or None.
+    """Return claims with "evidence" as a list of strings and "label" as "Y", "N" or None.
 
-    Other names of evidence, and labels of other judges, are read too (see ``fields``). A string is
-    a claim without evidence. A cell of a CSV file has the claims as JSON.
+    Other names of evidence and other forms of labels are read, too (see ``fields``). A string is a
+    claim without evidence. The text in a cell of a CSV file is read as a JSON list of claims.
 
     Raises:
         InputError: the claims have another format.
@@ -172,10 +175,10 @@ def read_claims(claims: Any) -> list[Json]:
 
 
 def without_unreadable_labels(claims: Any) -> tuple[Any, str | None]:
-    """Return the claims without unreadable labels, and these labels as one text.
+    """Return the claims with unreadable labels removed, and a sentence about these labels, or None.
 
-    A label that is neither "Y" nor "N" must not discard the whole answer: only its claim counts as
-    unlabeled.
+    A label that is neither "Y" nor "N" must not make the whole answer unusable, so its claim counts
+    as unlabeled.
     """
     claims = listed(claims)
     if not is_list_of(claims, dict):
@@ -277,9 +280,10 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
 def claimed_items(rows: Sequence[Any]) -> list[Item]:
     """Return rows {"answer" or "claims", "evidence"} of any system as lines of a file of claims.
 
-    Claims are strings, or {"claim", "evidence", "label"} with evidence and a label of their own. An
-    answer is split into claims. If its marks refer to the evidence, a claim has what it cites.
-    Otherwise each claim has all evidence of the row. See ``fields`` for other names.
+    Claims are strings, or {"claim", "evidence", "label"} if they have individual evidence and
+    labels. An answer is split into claims. If its citation marks refer to the evidence, each claim
+    gets the pieces that it cites. Otherwise, each claim gets all evidence of the row. The module
+    ``fields`` has other names of these fields.
 
     Raises:
         InputError: a row has another format.

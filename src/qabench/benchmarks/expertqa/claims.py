@@ -26,7 +26,7 @@ MAX_ANSWER_CHARACTERS = 200_000
 # The authors search the whole answer for each sentence that they remove, which takes quadratic
 # time. The annotated answers have at most 9 such sentences.
 MAX_SEARCHED = 1_000
-# The authors' bound: claims are longer than this.
+# As in the authors' script, a claim has more characters than this.
 MIN_LENGTH = 5
 # Python refuses to convert digit strings of thousands of digits to integers.
 MAX_MARK_DIGITS = 9
@@ -39,8 +39,8 @@ PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
 # Bing's follow-up questions have no full stop before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
 BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
-# Where a sentence ends on machines without spaCy: with closing quotes and citations, but not after
-# an abbreviation.
+# The end of a sentence, for machines without spaCy: a stop that is not part of an abbreviation,
+# with the closing quotes and citation marks after it.
 END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:Dr|Mr|Ms|No|St|vs|cf|al))(?<!\b(?:Mrs|Fig|e\.g|i\.e))(?<!\bProf)"
     r"""[.!?]["'”’)]*+(?:\s*\[\d{1,4}\])*+(?=\s+[^\sa-z])"""
@@ -58,7 +58,7 @@ class ClaimedAnswer:
 
     Attributes:
         answer: the answer without the sentences that are not claims.
-        claims: {"claim", "evidence"} with a list of strings as evidence.
+        claims: dicts {"claim", "evidence"}, where evidence is a list of strings.
         attribution: the sources of the whole answer.
     """
 
@@ -71,10 +71,10 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
     """Split an answer with citation marks such as [2] into claims.
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) do not
-    become claims. They are also removed from the answer, wherever their text occurs. If there are
-    more than ``MAX_SEARCHED`` of them, only the sentences themselves are removed, because a search
-    for each would take too long. A mark [2] refers to the second of ``sources``. Marks without a
-    source are ignored.
+    become claims. They are also removed from the answer, and so is every other occurrence of their
+    text. For more than ``MAX_SEARCHED`` such sentences, other occurrences stay, because searching
+    for all of them would take too long. A mark [2] refers to the second of ``sources``. Marks
+    without a source are ignored.
 
     Args:
         answer: the answer.
@@ -92,7 +92,7 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
     if bing:
         text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
     if not answer.strip():
-        # The authors' script does not strip an answer of spaces only.
+        # The authors' script does not strip an answer that consists of spaces.
         text = answer
     on_one_line = text.replace("\n", " ")
     split_sentences: list[str] = []
@@ -109,7 +109,7 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
             removed.append((start, sentence))
         else:
-            # A mark with a line break only matches now that the break has become a space.
+            # A mark that contains a line break matches only here, where the break is a space.
             claim = _without_bing_marks(sentence)
             claims.append({"claim": claim, "evidence": cited(claim, sources)})
     text = _without_sentences(text, removed)
@@ -122,8 +122,8 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
 def _without_sentences(text: str, sentences: Sequence[tuple[int, str]]) -> str:
     """Remove sentences from a text.
 
-    As in the authors' script, a sentence with a line break stays in the text, because it is
-    searched for with a space instead.
+    As in the authors' script, a sentence that contains a line break is not found, because it is
+    searched for with a space instead of the break. So it stays in the text.
 
     Args:
         text: the text.
@@ -158,16 +158,16 @@ def _without_bing_marks(text: str) -> str:
 
 
 def cited(text: str, sources: Sequence[Source]) -> list[str]:
-    """Return the source of each mark of a text, in the order of the marks.
+    """Return the source of each citation mark of a text, in the order of the marks.
 
     As in the authors' script, a source that is cited twice is returned twice, [0] refers to the
-    last source, and the number before a passage is written as in the mark.
+    last source, and the number before a passage is the one in the mark.
     """
     evidence: list[str] = []
     if not sources:
         return evidence
     for mark, closing_bracket in BRACKETS.findall(text):
-        # isdecimal, because the script's isdigit accepts [²], on which its int() fails.
+        # The script's isdigit accepts [²], on which its int() fails, so isdecimal is used here.
         is_number = closing_bracket and mark.isdecimal() and len(mark) <= MAX_MARK_DIGITS
         if is_number and int(mark) <= len(sources):
             evidence.append(_evidence(mark, sources[int(mark) - 1]))
@@ -184,11 +184,12 @@ def _evidence(number: str, source: Source) -> str:
 def cite_afterward(
     claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]
 ) -> ClaimedAnswer:
-    """Find evidence for each claim, and build the answer that consists of these claims.
+    """Find evidence for each claim, and rebuild the answer from these claims.
 
-    It is what the authors' post-hoc systems do. Claims of 5 characters or fewer are left out. The
-    others lose their marks. With evidence, they get a new one before their last character. ``find``
-    returns (address, text) of the best passage for a claim with its marks, or None.
+    This is what the authors' post-hoc systems do. Claims of 5 characters or fewer are left out. The
+    citation marks of the other claims are removed. A claim for which evidence is found gets a new
+    mark before its last character. ``find`` gets a claim with its old marks, and returns (address,
+    text) of the best passage, or None.
     """
     cited_claims: list[Json] = []
     attribution: list[str] = []
@@ -212,9 +213,9 @@ def cite_afterward(
 def cut_sources(reply: str) -> tuple[str, list[str]]:
     """Split a reply at the first line that begins with "[1]" into the answer and its source lines.
 
-    As in the authors' script, blank lines count as sources: with a blank line between sources, [2]
-    refers to it, and the claim has empty evidence. ``prompts.split_answer`` numbers the sources as
-    the reply does.
+    As in the authors' script, blank lines count as sources: if a blank line follows the first
+    source, [2] refers to the blank line, and the claim has empty evidence. In contrast,
+    ``prompts.split_answer`` numbers the sources as the reply does.
     """
     answer, first_mark, rest = reply.partition("\n[1]")
     source_lines = []
@@ -259,7 +260,7 @@ def _sentencizer() -> Any:
 
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    # spaCy limits texts to a million characters because its models need memory, which the rules do
-    # not.
+    # spaCy limits texts to a million characters because of the memory that its models need. The
+    # rule-based sentencizer does not need it.
     pipeline.max_length = 10**9
     return with_linear_tokenizer(pipeline)

@@ -1,6 +1,7 @@
-"""Dates and numbers of a text, found with a spaCy model.
+"""Find the dates and numbers of a text with a spaCy model.
 
-The authors' post-processing of atomic claims needs them. See ``qabench.benchmarks.expertqa.factscore.post_processed``.
+The authors' post-processing of atomic claims needs them. See
+``qabench.benchmarks.expertqa.factscore.post_processed``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from qabench.benchmarks.expertqa.factscore import Entities, entities_of
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 from qabench.text.tokenizer import with_linear_tokenizer
 
-# Entities need none of these components, which take most of the time.
+# The named entity recognizer does not need these components, which take most of the time.
 UNUSED_PIPES = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
 
 

@@ -1,4 +1,4 @@
-"""Evidence of atomic claims: the best passages of a corpus, or of the web pages that a search finds."""
+"""Find evidence for atomic claims: the best passages of a corpus, or of web pages from a search."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.prompts.prompt import AUTO
 
-# As the authors: they retrieve five passages, of which the verdict's prompt shows three.
+# Like the authors, retrieve five passages, although the prompt for a verdict shows only three.
 K = 5
 # More would not be polite to a public search server.
 SEARCHES_AT_ONCE = 8
 
 Find = Callable[[str], str]
-"""Return the evidence of an atomic claim."""
+"""A function that returns the evidence of an atomic claim."""
 
 
 def evidence_from(
     corpus: Path | None, search: str | None, ranker: str
 ) -> tuple[str | None, Find | None]:
-    """Return the name of the source of evidence, for labels, and the function that finds it.
+    """Return the name of the source of evidence, for labels, and the function that finds evidence.
 
-    Both are None without a corpus and a search engine. See ``qabench.benchmarks.expertqa.passages``
-    for the arguments. The ranker "auto" is bm25 for a corpus, dense for the web. Raises InputError
-    if both are named, or a ranker without either.
+    Both are None if neither a corpus nor a search engine is named. The arguments are described in
+    ``qabench.benchmarks.expertqa.passages``. The ranker "auto" is bm25 for a corpus and dense for
+    the web. Raises InputError if both a corpus and a search engine are named, or only a ranker.
     """
     if (corpus and search) or (ranker != AUTO and not (corpus or search)):
         raise InputError("give either --corpus or --search, and --ranker only with one of them")
@@ -46,8 +46,8 @@ def evidence_from(
 def passages_for(source: Evidence) -> Find:
     """Return the function that finds evidence in a corpus or on the web, in the authors' format.
 
-    The atomic claim is the query, and passages are ranked by it. Without evidence, the function
-    returns "".
+    The atomic claim is the query, and passages are also ranked by it. If nothing is found, the
+    function returns "".
     """
 
     def find(claim: str) -> str:

@@ -1,4 +1,4 @@
-"""What is asked for fact scores: the model, its requests, and what the scores depend on."""
+"""The requests to models for fact scores, and labels of everything that the scores depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qabench.llm.client import ChatClient
 from qabench.llm.exchange import ChatRequest
 from qabench.llm.routing import client_for
 
-# Three of the five passages that the authors retrieve are shown.
+# The authors retrieve five passages, but cut the evidence here, so that the prompt shows three.
 EVIDENCE_ENDS_AT = "Passage ID 4"
 UNSTATED = "unstated"
 # The authors' parameters of both requests.
@@ -32,11 +32,11 @@ class FactScorer:
 
     Attributes:
         caller: the model that judges. The authors used gpt-3.5-turbo.
-        atomic_model: breaks claims down, at the same endpoint. The authors' text-davinci-003 was
-            withdrawn.
-        sampling: parameters of all calls that override the authors'.
-        atomic_prices: the prices of ``atomic_model``. None: those of ``caller``.
-        cached: whether replies in the user's cache are used and kept.
+        atomic_model: the model that breaks claims down, at the same endpoint. The authors'
+            text-davinci-003 was withdrawn.
+        sampling: generation parameters for all calls, which override the authors'.
+        atomic_prices: the prices of ``atomic_model``. None means the prices of ``caller``.
+        cached: whether replies are read from and written to the user's cache.
     """
 
     caller: Caller
@@ -46,7 +46,7 @@ class FactScorer:
     cached: bool = True
 
     def label(self, items: Sequence[Item]) -> str:
-        """Return what fact scores depend on besides the text of the lines.
+        """Return a label of everything that fact scores depend on besides the text of the lines.
 
         If a line already has atomic claims, they come from the line, not from the model that would
         have split the claim, and the label says so.
@@ -71,15 +71,15 @@ class FactScorer:
         return label
 
     def atomic_label(self) -> str:
-        """Return the label of atomic claims by the model, which names all that they depend on."""
+        """Return a label of everything that new atomic claims depend on besides the sentence."""
         entities_model, _ = load_entities()
         return f"{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{entities_model}"
 
     def client(self) -> ChatClient:
-        """Return a client for all calls. Without a cache, it keeps replies until the process ends."""
+        """Return a client for all calls. Without the user's cache, it keeps replies temporarily."""
         if self.cached:
             return client_for(self.caller)
-        # Without a cache, equal requests of one command are still sent, and paid, once.
+        # A temporary cache, so that equal requests of one command are sent and paid only once.
         folder = tempfile.TemporaryDirectory(prefix="qabench-replies-")
         client = client_for(self.caller, ReplyCache(Path(folder.name) / "replies.sqlite"))
         weakref.finalize(client, folder.cleanup)
@@ -99,5 +99,5 @@ class FactScorer:
 
 
 def has_atomic_claims(claim: Mapping[str, Any]) -> bool:
-    """Tell whether a claim of a line has been split into atomic claims, perhaps none."""
+    """Tell whether a claim was split into atomic claims. The result may be an empty list."""
     return claim.get("atomic_claims") is not None

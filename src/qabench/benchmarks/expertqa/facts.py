@@ -1,12 +1,12 @@
-"""ExpertQA's fact scores by any model: the share of a claim's atomic claims that are true.
+"""Compute ExpertQA's fact scores with any model: the share of atomic claims that are true.
 
-A claim is split into atomic claims, and each is judged by its evidence: the claim's own, or what
-``fact_evidence`` finds.
+A claim is split into atomic claims. A model judges each of them by evidence, which is the evidence
+of the claim, or is found by ``fact_evidence``.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts
 below ``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023. Tests
-execute them for comparison. See ``qabench.benchmarks.expertqa.factscore`` for the formulas and for
-how replies are read.
+execute these scripts for comparison. See ``qabench.benchmarks.expertqa.factscore`` for the formulas
+and for how replies are read.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from qabench.llm.client import ChatClient, Plan, usage_text
 from qabench.llm.exchange import Answered, ChatRequest, answered
 from qabench.models.entailment import punkt
 
-# The authors' prompts name this field where the expert's is unknown.
+# The field in the authors' prompts if the expert's field is unknown.
 DEFAULT_FIELD = "general knowledge"
-# An earlier output passes on all of these or none: they belong together.
+# The fields of a result belong together: all or none of them are kept from an earlier output.
 RESULT_FIELDS = (
     "fact_score",
     "fact_score_readable",
@@ -54,7 +54,7 @@ RESULT_FIELDS = (
 EXPECTED_ATOMIC_CLAIMS = 3
 
 Unscored = tuple[str, int, str]
-"""A line (id, system, sample), the number of its claim from 1, and why the claim could not be scored."""
+"""A claim's line (id, system, sample), its number from 1, and why it could not be scored."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Spent:
         cached: replies from the cache.
         prompt_tokens: the tokens of prompts, as the server counts them.
         completion_tokens: the tokens of replies, as the server counts them.
-        cost: the cost in the currency of the prices. None without prices.
+        cost: the cost in the currency of the prices, or None if no prices are known.
     """
 
     calls: int = 0
@@ -82,14 +82,14 @@ class Spent:
 
 @dataclass
 class _ClaimToScore:
-    """A copy of a claim, which gets its results, where the claim stands, and why it is unscored.
+    """A copy of a claim, to which the results are added, and where the claim is from.
 
     Attributes:
-        line: id, system and sample of its line.
-        number: its position in the line, from 1.
+        line: id, system and sample of the claim's line.
+        number: the position of the claim in its line, from 1.
         claim: the copy.
         field: the expert's field, for the prompts.
-        reason: why the claim cannot be scored. None: no problem so far.
+        reason: why the claim cannot be scored, or None so far.
     """
 
     line: str
@@ -99,7 +99,7 @@ class _ClaimToScore:
     reason: str | None = None
 
     def judgments(self, scorer: FactScorer, evidences: Sequence[Any]) -> list[ChatRequest]:
-        """Return the requests for the verdicts on its atomic claims."""
+        """Return the requests for the verdicts on the claim's atomic claims."""
         requests = []
         atomic_claims = self.claim["atomic_claims"] or ()
         for text, evidence in zip(atomic_claims, evidences, strict=False):
@@ -108,10 +108,10 @@ class _ClaimToScore:
 
 
 def with_fields(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[Item]:
-    """Return lines with the field of expertise that the prompts name.
+    """Return lines with the expert's field, which the prompts contain.
 
-    It is the field of the question, which ``fields`` has by id, otherwise the line's own field, and
-    otherwise ``DEFAULT_FIELD``.
+    It is the field of the question in ``fields``, which maps ids to fields, else the field in the
+    line, and else ``DEFAULT_FIELD``.
     """
     lines = []
     for item in items:
@@ -121,7 +121,7 @@ def with_fields(items: Sequence[Item], fields: Mapping[str, str | None]) -> list
 
 
 def sentence_of(claim: str) -> str:
-    """Return the first sentence of a claim without marks such as [2], or "" if it states nothing.
+    """Return the first sentence of a claim without marks such as [2], or "" if it has no facts.
 
     Raises:
         InputError: the claim is too long for the authors' rules.
@@ -142,19 +142,19 @@ def score_facts(
 ) -> tuple[list[Item], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
-    Claims that have atomic_claims keep them. Others are broken down first, their marks such as [2]
-    removed. An atomic claim is judged by its own entry of atomic_evidences, where these are aligned
-    with the atomic claims, else by what ``find`` returns for it, else by all the evidence of its
-    claim. A claim is unscored if a call failed, was refused or returned an empty reply, or if
-    ``find``, which is called from several threads, raised a QabenchError. An atomic claim without
-    evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run
-    continues where it stopped. The prompts name the expert's field of each line (see
-    ``with_fields``). Calls, tokens and cost are added to ``spent``, even if it is interrupted.
+    Claims that have atomic_claims keep them. Other claims are first broken down, without marks such
+    as [2]. The evidence of an atomic claim is its entry in atomic_evidences if that list has one
+    entry per atomic claim, else what ``find`` returns, else all evidence of the whole claim. As in
+    the authors' script, an atomic claim without evidence is judged, too. A claim is unscored if a
+    call failed, was refused or returned an empty reply, or if ``find`` (which is called from
+    several threads) raised a QabenchError. Replies are cached, so that an interrupted run continues
+    where it stopped. The prompts contain the expert's field of each line (see ``with_fields``).
+    Calls, tokens and cost are added to ``spent``, even after an interrupt.
 
-    Return copies of the lines, whose claims have atomic_claims, atomic_evidences, fact_score (None
-    without atomic claims, and if unscored), fact_score_readable (the same over the verdicts that
-    say true or false) and decisions, the verdict on each atomic claim in the format of FActScore
-    with the reply and the evidence. Also return the claims that could not be scored.
+    Returns copies of the lines, and the claims that could not be scored. The claims of the copies
+    have the fields atomic_claims, atomic_evidences, fact_score (None if there are no atomic claims,
+    or if unscored), fact_score_readable (the score over the verdicts that say true or false), and
+    decisions (the verdict on each atomic claim in FActScore's format, with reply and evidence).
     """
     to_score = _claims_to_score(items)
     client = scorer.client()
@@ -167,7 +167,7 @@ def score_facts(
     scored = []
     for item in items:
         line = dict(item)
-        # A line can have claims that were split before, and claims that were split now.
+        # In one line, some claims may have been split before, and others now.
         makers = []
         were_split = [has_atomic_claims(claim) for claim in item["claims"]]
         if any(were_split):
@@ -186,10 +186,10 @@ def score_facts(
 
 
 def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list[Item], int]:
-    """Return lines with the earlier results of unscored claims, and the number of these claims.
+    """Return lines in which unscored claims have their earlier results, and how many have one.
 
-    ``before`` has the scored claims of an earlier output, by their content (see
-    ``kept.fact_content``).
+    ``before`` maps the content (see ``kept.fact_content``) to the scored claims of an earlier
+    output.
     """
     merged = []
     n_kept = 0
@@ -209,13 +209,13 @@ def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list
 
 
 def plan_facts(items: Sequence[Item], scorer: FactScorer) -> Plan:
-    """Return the calls that ``score_facts`` would make, and their cost. Makes no calls.
+    """Return the calls that ``score_facts`` would make, and their cost, without making any call.
 
-    It needs no key. The number of atomic claims of a claim is unknown before it is split:
+    No key is needed. The number of atomic claims is unknown before a claim is split, so
     ``EXPECTED_ATOMIC_CLAIMS`` is assumed, unless the reply is in the cache.
     """
     to_score = _claims_to_score(items)
-    # First the calls that break claims down, then those that judge what they return.
+    # One model breaks claims down, and another one may judge the resulting atomic claims.
     breaking: list[ChatRequest] = []
     broken_down: list[tuple[_ClaimToScore, str]] = []
     for target in to_score:
@@ -232,12 +232,13 @@ def plan_facts(items: Sequence[Item], scorer: FactScorer) -> Plan:
     client = scorer.client()
     replies = client.cached(breaking)
     for (target, sentence), request in zip(broken_down, breaking, strict=True):
-        # They are numbered, because equal requests would be counted as one call.
+        # The assumed atomic claims are numbered, because equal requests are counted as one call.
         assumed = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
         target.claim["atomic_claims"] = assumed
         outcome = replies.get(request.key(client.endpoint.base_url))
         if outcome:
-            # Without the model of the post-processing, the number of atomic claims is assumed.
+            # The post-processing of a cached reply needs a spaCy model. Without it, the assumed
+            # number stays.
             with suppress(QabenchError):
                 target.claim["atomic_claims"] = _planned_atomic_claims(sentence, answered(outcome))
     judging: list[ChatRequest] = []
@@ -246,7 +247,7 @@ def plan_facts(items: Sequence[Item], scorer: FactScorer) -> Plan:
         judging += target.judgments(scorer, evidences)
     broken, judged = client.plan(breaking, scorer.atomic_prices), client.plan(judging)
     calls = broken.calls + judged.calls
-    # Neither model's plan knows how many calls the other one needs of the limit.
+    # Both models share the limit of calls, but each plan applies it to one model only.
     if scorer.caller.max_calls is not None:
         calls = min(calls, scorer.caller.max_calls)
     cost = None
@@ -337,7 +338,7 @@ def _atomic_claims(sentence: str, reply: Answered) -> list[str]:
 
 
 def _find_evidence(to_score: list[_ClaimToScore], find: Find | None, progress: Progress) -> None:
-    """Set atomic_evidences, or the reason why there are none."""
+    """Set atomic_evidences of each claim, or the reason why its evidence could not be found."""
     with_atomic = []
     lacking: list[str] = []
     for target in to_score:
@@ -366,8 +367,8 @@ def _has_evidence(claim: Json, atomic: Sequence[str]) -> bool:
 def _evidences(claim: Json, atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[Any]:
     """Return the evidence of each atomic claim.
 
-    This is the evidence that the line has for the atomic claim, otherwise the one in ``evidence``,
-    and otherwise all the evidence of the whole claim.
+    This is the evidence that the line has for the atomic claim, else its entry in ``evidence``,
+    else all evidence of the whole claim.
     """
     if _has_evidence(claim, atomic):
         return list(claim["atomic_evidences"] or [])
@@ -382,13 +383,13 @@ def _judge(
     progress: Progress,
     spent: Spent,
 ) -> None:
-    """Set the fact scores."""
+    """Set the fact scores of all claims that have no problem so far."""
     judged = [target for target in to_score if not target.reason]
     requests: list[ChatRequest] = []
     for target in judged:
         requests += target.judgments(scorer, target.claim["atomic_evidences"] or ())
     replies = iter(_replies(client, requests, progress, spent, scorer.caller.prices))
-    # A claim that cannot be scored has the fields, too, so that all lines have the same form.
+    # Claims that cannot be scored get these fields, too, so that all lines have the same fields.
     for target in to_score:
         target.claim |= {"fact_score": None, "fact_score_readable": None, "decisions": []}
     for target in judged:
@@ -405,7 +406,7 @@ def _judge(
         for text, reply, evidence in zip(atomic, own_replies, evidences, strict=True):
             reply_text = reply.text or ""
             is_supported = reply_is_true(reply_text)
-            # The official reading calls most replies without a verdict true, such as "Yes".
+            # The official script counts most replies without a verdict, such as "Yes", as true.
             is_readable = states_verdict(reply_text)
             verdicts.append(is_supported)
             if is_readable:
@@ -437,7 +438,7 @@ def _replies(
     calls, prompts, completions = client.calls, client.prompt_tokens, client.completion_tokens
     try:
         outcomes = client.complete(requests, progress, first_alone=True)
-        # Equal requests share one outcome, whose reply was read from the cache once.
+        # Equal requests share one outcome object, which counts as one reply from the cache.
         ids_of_cached = set()
         for outcome in outcomes:
             if outcome.cached:

@@ -18,21 +18,24 @@ from qabench.benchmarks.expertqa.agreement import (
 )
 from qabench.errors import InputError
 
-# What the agreement depends on, for the digest of references.
+# The fields of a claim that the agreement depends on. The digest of references is computed from
+# them.
 FIELDS = ("claim_string", "correctness")
 # In the official script, a claim with at least this fact score counts as correct.
 THRESHOLD = 0.5
 # The experts' judgments that count as correct. "Unsure" does not.
 CORRECT = ("Definitely correct", "Probably correct")
-# Unlike the official reading, a readable verdict is a whole word that is not negated.
+# A readable verdict is "true" or "false" as a whole word, not negated. The official script also
+# accepts parts of words and negated ones.
 VERDICT_WORD = re.compile(r"\b(true|false)\b", re.IGNORECASE)
 NEGATED_VERDICT = re.compile(
     r"\b(not|neither|nor|cannot be)\s+(\w+\s+)?(true|false)\b", re.IGNORECASE
 )
 # Words by which the official script recognizes a denial in a reply without "true" or "false".
 DENIALS = {"not", "cannot", "unknown", "information"}
-# A claim that contains one of these says nothing about the question. Case-sensitive substrings,
-# equal to the official list: a missing comma joins two of them there, and some contain others.
+# A claim that contains one of these phrases says nothing about the question. They are the official
+# list of case-sensitive substrings, in which a missing comma joins two phrases, and some phrases
+# contain others.
 VOID_PHRASES = (
     "Hello",
     "Hello, this is Bing.",
@@ -76,15 +79,15 @@ VOID_PHRASES = (
     "I might be able to provide",
     "please let me know",
 )
-# Replies of an assistant rather than statements: the script asks about them and ignores what it
-# gets.
+# Sentences that begin like this are replies of an assistant, not statements. The authors' script
+# has them broken down, but ignores the result.
 NO_FACTS = ("This sentence does not contain any facts", "Sure", "Please", "Here are")
-# Two initials, at which NLTK may split a sentence.
+# NLTK may split a sentence between two such initials.
 INITIALS = re.compile(r"[A-Z]\. ?[A-Z]\.")
 # The authors' rules take quadratic time, so a sentence with its atomic claims is bounded.
 MAX_CHARACTERS = 20_000
 
-# "He was born." says nothing if another claim says where.
+# Endings of incomplete claims: "He was born." adds nothing to a claim that says where he was born.
 INCOMPLETE = (
     "born.",
     " appointed.",
@@ -96,7 +99,7 @@ INCOMPLETE = (
     "served.",
     "elected.",
 )
-# The authors' exception: a claim that ends like this is complete.
+# The authors' exception to these endings: a claim that ends like this is complete.
 COMPLETE = "founding member."
 ENTITY_TYPES = {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"}
 MONTHS = {
@@ -124,7 +127,7 @@ Spans = Callable[[str], Iterable[tuple[str, str]]]
 
 
 def judged_scores(answer: Answer) -> list[JudgedClaim]:
-    """Return the verdicts that follow from fact scores next to those of the experts.
+    """Return the verdicts that follow from fact scores, next to the experts' verdicts.
 
     A score of at least 0.5 is compared with Definitely or Probably correct. A claim is skipped for
     the first of these reasons: its answer abstains, it has no correctness, it has no fact score
@@ -143,9 +146,10 @@ def fact_score(verdicts: Sequence[bool]) -> float | None:
 def reply_is_true(reply: str) -> bool:
     """Tell whether a model's reply calls an atomic claim true, as the official script reads it.
 
-    If the lowercased reply contains "true" or "false", that word decides. If it contains both, the
-    one whose first occurrence comes later. Otherwise the reply is True unless, without punctuation,
-    it contains one of the words not, cannot, unknown and information. So an empty reply is True.
+    If the lowercased reply contains only one of "true" and "false", this word decides. If it
+    contains both, the one whose first occurrence is later decides. If it contains neither, the
+    reply counts as true unless it contains (ignoring punctuation) one of the words not, cannot,
+    unknown and information. So an empty reply counts as true.
     """
     text = reply.lower()
     true, false = text.find("true"), text.find("false")
@@ -168,14 +172,14 @@ def is_void(claim: str) -> bool:
 def first_sentence(claim: str, split: Callable[[str], Sequence[str]]) -> str:
     """Return the first sentence of a claim, with wrong splits repaired.
 
-    The authors' script breaks down all sentences, and keeps the atomic claims of the first one. It
-    splits each paragraph with NLTK's ``sent_tokenize``. Paragraphs that are blank do not count.
+    The authors' script breaks down all sentences, but keeps only the atomic claims of the first
+    one. It splits each paragraph with NLTK's ``sent_tokenize``, and ignores blank paragraphs.
 
     Raises:
         InputError: the claim is longer than ``MAX_CHARACTERS``.
     """
     _check_length(len(claim))
-    # The script keeps the claims of the first sentence only, so other paragraphs are never split.
+    # Only the first sentence matters, so the paragraphs after it are not split here.
     paragraph = next(filter(None, map(str.strip, claim.split("\n"))), "")
     if not paragraph:
         return ""
@@ -187,17 +191,17 @@ def first_sentence(claim: str, split: Callable[[str], Sequence[str]]) -> str:
 
 
 def states_facts(sentence: str) -> bool:
-    """Tell whether the script keeps the atomic claims of a claim's first sentence."""
+    """Tell whether a sentence can have atomic claims: it does not begin like ``NO_FACTS``."""
     return bool(sentence) and not sentence.startswith(NO_FACTS)
 
 
 def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> list[str]:
     """Return the distinct atomic claims of a sentence that the authors' script keeps, in order.
 
-    It leaves out claims that end in one of ``INCOMPLETE`` and are part of another one, and claims
-    with a date or number that the sentence does not have. A number that begins one of the sentence
-    is completed. If the remaining claims do not have all dates and numbers of the sentence, nothing
-    is left out.
+    The script drops claims that end in one of ``INCOMPLETE`` and are part of another claim. It also
+    drops claims with a date or number that is not in the sentence. If such a date or number is the
+    beginning of one in the sentence, it is completed instead. If the claims do not cover all dates
+    and numbers of the sentence, all claims are kept.
 
     Raises:
         InputError: the sentence is longer than ``MAX_CHARACTERS`` with its claims.
@@ -214,13 +218,14 @@ def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> 
                 continue
         completed: str | None = claim
         for entity in entities(claim):
-            # What a claim covers counts even if an invention leaves it out, as in the authors' script.
+            # As in the authors' script, a claim covers its entities even if it is dropped later.
             if entity in expected:
                 covered.add(entity)
                 continue
             if completed is None:
                 continue
-            # An entity that begins one of the sentence was cut off. Any other is an invention.
+            # An entity that is the beginning of one in the sentence was cut off. Any other entity
+            # was invented by the model.
             whole = _first_that_begins_with(entity, expected)
             if whole is None:
                 completed = None
@@ -245,15 +250,15 @@ def _first_that_begins_with(start: str, entities: Sequence[str]) -> str | None:
 def entities_of(text: str, spans: Spans) -> list[str]:
     """Return the dates and numbers of a text.
 
-    They are parts of named entities that are numbers or months, and numbers that are in none of
-    these.
+    These are the parts of named entities that consist of numbers and months, and all other numbers
+    of the text.
 
     Raises:
         InputError: the text is longer than ``MAX_CHARACTERS``.
     """
     _check_length(len(text))
-    # The authors' script keeps them in sets, so that its result can depend on Python's hash seed if
-    # one number is part of another. Here, they have the order of the text.
+    # The authors' script uses sets, so its result can depend on Python's hash seed if one number is
+    # part of another. Here, entities are in the order of the text.
     entities: list[str] = []
     for entity, label in spans(text):
         if label not in ENTITY_TYPES:
@@ -262,13 +267,14 @@ def entities_of(text: str, spans: Spans) -> list[str]:
         if not is_date(entity):
             dates = [word for word in entity.split() if is_date(word)]
         for date in dates:
-            # "1914-1918" is two numbers. A date without a hyphen keeps its spaces.
+            # "1914-1918" becomes two numbers. A date without a hyphen is not split.
             if "-" in date:
                 entities += [number.strip() for number in date.split("-")]
             else:
                 entities.append(date)
     joined = "\n".join(entities)
-    # As in the authors' script, a number within an entity is not added: 19 counts as a part of 1914.
+    # As in the authors' script, a number within an entity is not added: 19 counts as a part of
+    # 1914.
     for number in NUMBER.findall(text):
         if number not in joined:
             entities.append(number)
@@ -277,7 +283,7 @@ def entities_of(text: str, spans: Spans) -> list[str]:
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text is numbers and months, whatever its punctuation, articles and case."""
+    """Tell whether a text is numbers and months, ignoring punctuation, articles and case."""
     words = ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
     for word in words:
         if word not in MONTHS and not word.isdecimal():
@@ -312,8 +318,7 @@ def _check_length(characters: int) -> None:
 def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
     """Join sentences that were split between two initials, such as "J. R."."""
     for pair in initials:
-        # A pair within one sentence was not split. A pair ends with a dot, so that its last part is
-        # empty.
+        # Initials that are together in one sentence were not split.
         if any(pair in sentence for sentence in sentences):
             continue
         first, second, _ = pair.split(".")
@@ -321,7 +326,7 @@ def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
         for i in range(len(sentences) - 1):
             if sentences[i].endswith(f"{first}.") and sentences[i + 1].startswith(f"{second}."):
                 sentences[i : i + 2] = [f"{sentences[i]} {sentences[i + 1]}"]
-                # The authors' script joins at one place for each pair of initials, too.
+                # Like the authors' script, join only at one place per pair of initials.
                 break
     return sentences
 

@@ -28,13 +28,13 @@ EVIDENCE_FIELDS = (
     "sources",
     "ctxs",
 )
-# A source may be an object with its text and a heading under one of these names.
+# A source may be an object whose text and heading have one of these names.
 TEXT_FIELDS = ("text", "content", "page_content", "snippet")
 HEADING_FIELDS = ("url", "source", "title")
-# Lists of strings or objects under these names are fields of other formats, never evidence.
+# Lists with these names have other meanings in other formats. They are never read as evidence.
 OTHER_LISTS = {"claims", "qa_pairs", "annotations", "answers", "references", "labels"}
 
-# A column of numbers with nulls has 1.0 instead of 1 in pandas, so both are here.
+# pandas turns 1 into 1.0 in a column with nulls, so "1.0" is a label, too.
 SUPPORTED = {"y", "yes", "true", "1", "1.0", "complete", "supported", "entailed", "entailment"}
 UNSUPPORTED = {
     "n",
@@ -61,9 +61,9 @@ SQUARE_MARK = re.compile(r"\[(\d{1,4})\]")
 LIST_MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})+)\s*\]")
 # ChatGPT's marks have more text after the number, such as 【1†source】.
 LENTICULAR_MARK = re.compile(r"【\s*(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)[^】\n]{0,80}】")
-# A mark after the end of a sentence belongs to it: "Ice floats. [2]"
+# A citation mark directly after a sentence belongs to that sentence: "Ice floats. [2]"
 MARK_AFTER_END = re.compile(r"([.!?])((?:[ \t]*\[\d{1,4}\])+)(?=\s|$)")
-# A longer range, such as [3-1999], is hardly one of citations.
+# A range of more numbers, such as [3-1999], is not read as citations.
 MAX_IN_RANGE = 100
 
 
@@ -73,8 +73,8 @@ class Sources:
 
     Attributes:
         texts: the sources.
-        field: the field that has them. None: no field has any.
-        ignored: other fields with lists.
+        field: the name of the field with the sources, or None if there are no sources.
+        ignored: the names of other fields with lists.
     """
 
     texts: list[str]
@@ -94,7 +94,7 @@ def sources_of(fields: Mapping[str, Any]) -> Sources:
     """Return the sources that the marks of an answer refer to, from the first field that has any.
 
     Raises:
-        InputError: they are not texts.
+        InputError: the sources are not texts.
     """
     field = None
     for name in EVIDENCE_FIELDS:
@@ -142,7 +142,7 @@ def _first_string(value: Any, names: Sequence[str]) -> str | None:
 
 
 def listed(claims: Any) -> Any:
-    """Return the claims of a line, which are JSON in a cell of a CSV file."""
+    """Return the claims of a line. If they are a string, as in a CSV file, it is parsed as JSON."""
     if not isinstance(claims, str):
         return claims
     try:
@@ -152,8 +152,8 @@ def listed(claims: Any) -> Any:
 
 
 def label_of(value: Any) -> Any:
-    """Return "Y", "N" or None for a label of any judge, or the value itself if it is none."""
-    # str(True) and str(False) are among the words.
+    """Return "Y", "N" or None for a label in any known form, or the value itself if unreadable."""
+    # bool is an int, and the words contain "true" and "false".
     if not isinstance(value, str | int | float):
         return value
     text = str(value).strip().lower()
@@ -165,7 +165,7 @@ def label_of(value: Any) -> Any:
 
 
 def unresolved_marks(answer: str, n_sources: int) -> list[str]:
-    """Return the marks that the authors' splitter gives to no claim, or to the claim after them."""
+    """Return the citation marks that the authors' splitter ignores or gives to the next sentence."""
     marks = []
     for pattern in (LIST_MARK, LENTICULAR_MARK):
         for match in pattern.finditer(answer):
@@ -183,7 +183,7 @@ def unresolved_marks(answer: str, n_sources: int) -> list[str]:
 def with_plain_marks(answer: str) -> str:
     """Return an answer whose citations are marks such as [1][2] before the end of their sentence.
 
-    It differs from the authors' reading of answers, so that scores of its claims are not official.
+    The authors read citations differently, so scores of the resulting claims are not official.
     """
 
     def single_marks(match: re.Match[str]) -> str:

@@ -1,8 +1,9 @@
 """ExpertQA's claims as items that a model and experts judged.
 
-Two verdicts: does the evidence support the claim (labels against support), and is the claim correct
-(fact scores against correctness)? The claims are those of the authors' agreement: claims that are
-not worth a citation have no verdict on support, and void claims none on correctness.
+There are two verdicts: whether the evidence supports the claim (labels against support), and
+whether the claim is correct (fact scores against correctness). As in the authors' agreement scores,
+claims that are not worth a citation have no verdict on support, and void claims have no verdict on
+correctness.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from qabench.llm.caller import Caller
 from qabench.llm.exchange import Answered
 from qabench.prompts.prompt import AUTO, OFFICIAL
 
-# A verdict is one word. The authors' limit of 2,048 tokens is for models that explain it.
+# A verdict is one word. With the authors' limit of 2,048 tokens, models could write explanations.
 MAX_TOKENS = 512
-# A claim that was left out of the calls, because a sample of them was asked.
+# The outcome of a claim that was not in the sample of claims that the judge was asked about.
 NOT_ASKED = Answered(reason="not asked")
 
 
 class ExpertQAJudging(Judging):
     """A model's verdicts on the annotated claims, next to those of the experts.
 
-    One reply per claim, to the authors' prompt of fact scores with the whole claim and its evidence,
-    is compared with both judgments of the experts: support and correctness.
+    The judge is asked once per claim, with the authors' prompt for verdicts, the whole claim and
+    its evidence. The reply is compared with two judgments of the experts: support and correctness.
     """
 
     labeled = "Is each claim supported by its evidence, and is it correct? Judgments of experts."
@@ -96,7 +97,7 @@ class ExpertQAJudging(Judging):
         try:
             questions = load_questions(evaluation.config, split).rows
         except (InputError, SourceError):
-            # No expert has judged a user's own claims.
+            # The config ``own`` has no questions, because no expert has judged a user's own claims.
             questions = []
         by_id = {question.id: question for question in questions}
         judged = _judged(evaluation, by_id)
@@ -104,7 +105,7 @@ class ExpertQAJudging(Judging):
 
 
 def _verdict(claim: Row, reply: str) -> Row:
-    """Return what a reply says of a claim: the fields of a prediction, as `expertqa facts` writes them."""
+    """Return the verdict in a reply as fields of a claim, which `expertqa facts` also writes."""
     is_true, is_readable = reply_is_true(reply), states_verdict(reply)
     decision = {
         "atom": claim["claim_string"],
@@ -131,7 +132,7 @@ def _judged(evaluation: Evaluation, rows: Mapping[str, Question]) -> list[Judged
         evaluation: an evaluation of predictions with the annotated claims.
         rows: the questions of the config by id.
     """
-    # A claim can be in both: each has its own verdict of the model and of the experts.
+    # A claim can be in both lists, because the two verdicts are independent.
     supported: list[JudgedItem] = []
     correct: list[JudgedItem] = []
     for record in evaluation.records:
@@ -140,7 +141,7 @@ def _judged(evaluation: Evaluation, rows: Mapping[str, Question]) -> list[Judged
         if not row.get("answers"):
             continue
         annotated = row["answers"][0]["claims"] or ()
-        # Other claims than the annotated ones were not judged by an expert.
+        # If the claims are not the annotated ones, no expert has judged them.
         if len(annotated) != len(claims):
             continue
         text = row["answers"][0]["answer_string"]
@@ -158,7 +159,7 @@ def _judged(evaluation: Evaluation, rows: Mapping[str, Question]) -> list[Judged
             judged = judge(answer)
             for number, claim in enumerate(claims):
                 if claim.get("call_failed"):
-                    # Otherwise, a claim without evidence and without a label would count as judged.
+                    # A claim without evidence or label counts as N, but here the call failed.
                     judged[number] = JudgedClaim(system, skipped="no reply")
             items += _items(record, annotated, judged, readable, text, system)
     results = []

@@ -1,8 +1,8 @@
-"""What the commands keep of an earlier output: labels and fact scores whose content is the same.
+"""Keep labels and fact scores of an earlier output if everything that they depend on is unchanged.
 
-A label is known by its claim, its evidence and the model with its dtype. A fact score is known by
-its claim, evidence, atomic claims and field, and by what scored it. A line is known by id, system
-and sample.
+A label is identified by claim, evidence, and the model with its dtype. A fact score is identified
+by claim, evidence, field, and the label of what scored it. A line is identified by id, system and
+sample.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json
 from qabench.errors import InputError
 
-# The author of labels that the input has without saying who made them.
+# The name for the author of labels if the input has labels, but does not say who made them.
 GIVEN = "given"
 MAX_BACKUPS = 10_000
 
 Key = tuple[str, str, str]
 """The id, system and sample of a line."""
 Content = str
-"""A digest of everything that a label or a fact score depends on."""
+"""A digest of everything that a label or a fact score depends on, except the model."""
 
 
 def keys_of(items: Sequence[Mapping[str, Any]]) -> list[Key]:
@@ -45,27 +45,27 @@ def keys_of(items: Sequence[Mapping[str, Any]]) -> list[Key]:
 
 
 def label_content(claim: Mapping[str, Any]) -> Content:
-    """Return what the label of a claim depends on, besides the model."""
+    """Return a digest of everything that the label of a claim depends on, except the model."""
     return _digest([claim["claim"], list(claim.get("evidence") or [])])
 
 
 def labels_content(claims: Iterable[Mapping[str, Any]]) -> Content:
-    """Return what the labels of a line depend on, to recognize claims that were edited later."""
+    """Return a digest of the claims of a line. It tells whether the claims were edited later."""
     return _digest([label_content(claim) for claim in claims])
 
 
 def fact_content(claim: Mapping[str, Any], field: str) -> Content:
-    """Return what the fact score of a claim depends on, besides what scored it."""
+    """Return a digest of what the fact score of a claim depends on, except the models."""
     return _digest([claim["claim"], list(claim.get("evidence") or []), field])
 
 
 def authors(labels_by: object) -> set[str]:
-    """Return who made the labels of a line."""
+    """Return the authors of the labels of a line."""
     return set(str(labels_by).split(",")) if labels_by else set()
 
 
 def rows_before(output: Path) -> list[Item]:
-    """Return the readable lines of an earlier output: an interrupt may have cut the last one."""
+    """Return the readable lines of an earlier output, whose last line may have been cut off."""
     # ``read_predictions`` refuses a file without lines.
     if not output.is_file() or output.stat().st_size == 0:
         return []
@@ -73,7 +73,7 @@ def rows_before(output: Path) -> list[Item]:
 
 
 def check_author(output: Path, rows: Sequence[Item], name: str, author: str, what: str) -> None:
-    """Check that an earlier output has results by the same author only. Raises InputError."""
+    """Raise InputError if an earlier output has results by another author than ``author``."""
     for row in rows:
         other_authors = authors(row.get(name)) - {author, GIVEN}
         if other_authors:
@@ -83,17 +83,17 @@ def check_author(output: Path, rows: Sequence[Item], name: str, author: str, wha
 
 
 def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
-    """Return the labels by a model, without those of claims that were edited since, by content."""
+    """Map the content of claims to their labels by a model, without claims that were edited."""
     labels: dict[Content, str] = {}
     for claim in _unedited_claims(rows, labels_by):
-        # Labels of the input say so in ``label_by``. They are not the model's.
+        # A label with ``label_by`` was in the input, and is not by the model.
         if claim.get("label") in ("Y", "N") and claim.get("label_by") is None:
             labels[label_content(claim)] = claim["label"]
     return labels
 
 
 def evidence_labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, list[Json]]:
-    """Return the labels of pieces of evidence that a model made, by the content of their claim."""
+    """Map the content of claims to a model's labels of their pieces of evidence."""
     labels: dict[Content, list[Json]] = {}
     for claim in _unedited_claims(rows, labels_by):
         pieces = claim.get(EVIDENCE_LABELS)
@@ -107,13 +107,13 @@ def _unedited_claims(rows: Iterable[Item], labels_by: str) -> Iterator[Json]:
         if labels_by not in authors(row.get("labels_by")):
             continue
         content = labels_content(row["claims"])
-        # Older versions wrote no labels_of, and their labels are taken as they are.
+        # Older versions wrote no ``labels_of``. Their claims are assumed to be unedited.
         if row.get("labels_of", content) == content:
             yield from row["claims"]
 
 
 def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:
-    """Return the claims that have a fact score by the same author, by their content."""
+    """Map the content of claims to those claims that have a fact score by this author."""
     scored: dict[Content, Json] = {}
     for row in rows:
         if row.get("fact_scores_by") != scores_by or not row.get("field"):
@@ -129,8 +129,8 @@ def back_up_lost(
 ) -> Path | None:
     """Copy an earlier output to a new name if it has results of claims that the input lacks.
 
-    ``result`` is the claim's field with the result. Return the new name, or None if nothing would
-    be lost.
+    ``result`` is the field of a claim with the result. Returns the new name, or None if no result
+    would be lost.
     """
     contents: set[Content] = set()
     for item in items:

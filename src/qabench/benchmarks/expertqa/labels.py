@@ -1,6 +1,6 @@
-"""AutoAIS of any claims: labels by an NLI model, and the share of claims that it labels Y.
+"""Compute AutoAIS of any claims: an NLI model labels them, and the share with the label Y is taken.
 
-Unlike ``agreement``, no expert has judged these claims, so all of them count.
+In contrast to the module ``agreement``, all claims count, because no expert has judged them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def with_labels(items: Sequence[Item], model: Entailment) -> list[Item]:
 
 
 def supported_outcomes(items: Sequence[Item]) -> list[Outcome]:
-    """Return what AutoAIS of labeled claims is computed from: all claims of each answer count."""
+    """Return the columns of AutoAIS for answers with labeled claims, all of which count."""
     outcomes = []
     for item in items:
         values = tuple(int(claim["label"] == "Y") for claim in item["claims"])
         score = AnswerAutoAIS("model", False, values, len(values), 0, 0)
         columns: dict[str, float] = {}
         if values:
-            # An answer without claims is in no mean.
+            # An answer without claims gets no columns, and so is in no mean.
             columns = score.columns()
         outcomes.append(Outcome(columns, result=score))
     return outcomes
@@ -48,8 +48,9 @@ def supported_outcomes(items: Sequence[Item]) -> list[Outcome]:
 def share_supported(outcomes: Sequence[Outcome]) -> Json:
     """Return the share of claims with the label Y, from the outcomes of ``supported_outcomes``.
 
-    ``macro`` is a mean over answers, ``micro`` the share of all claims. Answers without claims are
-    left out. Both 95% intervals are over answers: claims of one answer are not independent.
+    ``macro`` is the mean over answers, and ``micro`` the share of all claims. Answers without
+    claims are left out. Both 95% intervals treat answers as the units, because the claims of an
+    answer are not independent.
 
     Raises:
         InputError: there are no claims.

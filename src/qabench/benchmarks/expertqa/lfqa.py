@@ -1,6 +1,6 @@
 """ROUGE of long-form answers, as ExpertQA reports it.
 
-It has the values of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al.,
+The scores equal those of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al.,
 ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its repository.
 Lin, ROUGE, 2004.
 """
@@ -20,9 +20,9 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.text.rouge import backend_version, score_pairs
 
-# The defaults of evaluate's "rouge", in its order, on which the resampling depends.
+# The default types of evaluate's "rouge". Bootstrap samples depend on their order.
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-# The default of rouge_score's aggregator, which the official scores have.
+# The default number of rouge_score's aggregator, which the authors use.
 BOOTSTRAP_SAMPLES = 1000
 
 
@@ -39,7 +39,7 @@ def question_scores(
 ) -> list[dict[str, float]]:
     """Return the ROUGE-1, 2, L and Lsum F-measures of each answer, without stemmer.
 
-    A prediction is None or ``UNANSWERED`` for an unanswered question, which scores 0, as the empty
+    The prediction for an unanswered question is None or ``UNANSWERED``. It scores 0, like an empty
     string.
 
     Raises:
@@ -74,7 +74,7 @@ def bootstrapped(columns: Mapping[str, Sequence[float]], seed: int = 0) -> dict[
     for values in zip(*columns.values(), strict=True):
         scores_of_question = {}
         for kind, value in zip(columns, values, strict=True):
-            # Only the F-measure is read, but the aggregator resamples precision and recall, too.
+            # The aggregator also resamples precision and recall, which are not used.
             scores_of_question[kind] = Score(value, value, value)
         aggregator.add_scores(scores_of_question)
     with _seeded(seed):
@@ -91,15 +91,16 @@ def bootstrapped(columns: Mapping[str, Sequence[float]], seed: int = 0) -> dict[
 
 
 def median_of_means(kind: str, values: Sequence[float]) -> float:
-    """Return the official score from the questions' F-measures of one type."""
-    # Earlier types only take their part of the random numbers, whatever their values are.
+    """Return the official score of one ROUGE type from the F-measures of the questions."""
+    # All types share one stream of random numbers, so the types before this one are resampled, too.
+    # Their values do not matter.
     before = LFQA_ROUGE_TYPES[: LFQA_ROUGE_TYPES.index(kind) + 1]
     return bootstrapped(dict.fromkeys(before, values))[kind].median
 
 
 @dataclass
 class LfqaScorer(Scorer):
-    """Scores answers against reference answers, with a seed for the bootstrap of a metric."""
+    """Scores answers against reference answers by ROUGE. The seed is the bootstrap's."""
 
     seed: int = 0
 

@@ -1,4 +1,4 @@
-"""Logs of ExpertQA's runs: what their answers are scored again with, and what was asked."""
+"""Logs of ExpertQA's runs: how their answers are scored again, and what the model was asked."""
 
 from __future__ import annotations
 
@@ -45,18 +45,19 @@ class ExpertQALogs(Logs):
         """Return the prediction of a run, whose answer was split into claims."""
         fields: Json = {}
         if record.answer is not None:
-            # The answer may have no claim. Without the field, it would be scored as not split.
+            # The answer may have been split into no claims. Without the field, it would be split
+            # again.
             fields["claims"] = []
         return fields | self.prediction(record)
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the run's split, and how claims without a label are treated in runs."""
+        """Return the options for the run's split, and for claims without a label."""
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the first message is rendered. Its passages are unknown: logs lack them."""
+        """Return how the first message is rendered, with ``UNKNOWN_TEXT`` for the passages."""
         from qabench.benchmarks.expertqa.answers import prompt_text
         from qabench.prompts.prompt import check_label, origin_of
 

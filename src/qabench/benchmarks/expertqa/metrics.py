@@ -1,7 +1,7 @@
-"""What the metrics of ExpertQA read, and what their results have besides the scores.
+"""The inputs of ExpertQA's metrics as items, and the results that they return besides the scores.
 
-A row of the dataset has several systems' answers. The metrics score each of them, with the verdicts
-that the predictions have for its claims.
+A row of the dataset has a list of systems' answers. The metrics score each answer, with the
+verdicts that the predictions have for its claims.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from qabench.models import entailment
 
 @dataclass
 class AnnotationScorer(Scorer):
-    """Scores annotated answers by verdicts on their claims. An item's row has the ``Answer``.
+    """Scores annotated answers by verdicts on their claims. ``row["answer"]`` is an ``Answer``.
 
     Attributes:
         group: the group of scores.
@@ -59,7 +59,7 @@ class AnnotationScorer(Scorer):
             claims = judged_labels(answer, self.on_unlabeled)
         else:
             claims = judged_scores(answer)
-        # An answer without claims neither agrees nor disagrees with the experts.
+        # An answer without claims has no agreement, so it gets no columns.
         if not claims:
             return Outcome({}, result=claims)
         return Outcome(agreement_columns(self.group, claims), result=claims)
@@ -99,17 +99,17 @@ def _answers(
 
 
 def labeled_part(references: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
-    """Return the part of the references that labels are compared with."""
+    """Return the part of the references that scores of labels depend on, for the digest."""
     return scored_part(references, FIELDS)
 
 
 def fact_scored_part(references: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
-    """Return the part of the references that fact scores are compared with."""
+    """Return the part of the references that scores of fact scores depend on, for the digest."""
     return scored_part(references, FACT_FIELDS)
 
 
 def agreement_keys(group: str, positive: str) -> dict[str, str]:
-    """Return the keys of a result, and the scores of both classes of claims."""
+    """Map the keys of a metric's result to the names of the agreement scores of both classes."""
     keys = {"accuracy": f"{group}.accuracy"}
     for label in (positive, f"not_{positive}"):
         for measure in ("precision", "recall", "f1"):
@@ -144,7 +144,7 @@ def autoais_of_answer(item: Item, outcome: Outcome) -> list[Json]:
 
 
 def agreement_counts(outcomes: Sequence[Outcome]) -> Json:
-    """Return the numbers of claims by verdicts of the labels and of the experts."""
+    """Count the claims by the verdict of their label and by the verdict of the expert."""
     claims = _claims(outcomes)
     counts = agreement_columns("", claims)
     # ``agreement_columns`` returns the four counts in this order.
@@ -187,15 +187,16 @@ def _counted(
 
 
 def claims_of_answer(item: Item, outcome: Outcome) -> list[Json]:
-    """Return the two verdicts on each claim of an answer."""
+    """Return the model's and the expert's verdict on each claim of an answer."""
     return [claim.as_dict() for claim in outcome.result]
 
 
 @dataclass
 class OwnClaimsScorer(Scorer):
-    """Scores labeled claims that no expert has judged: all of them count.
+    """Scores labeled claims that no expert has judged, so that all claims count.
 
-    An item's row has the claims, and in ``labels`` the name of the model that labeled them.
+    An item's row has the claims and, in ``labels``, the name of the model that labeled them, or
+    "given".
     """
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
@@ -203,7 +204,7 @@ class OwnClaimsScorer(Scorer):
         return supported_outcomes([dict(item.row) for item in items])
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return which claims count, how answers were split, and the model of the labels."""
+        """Return the fields for counted claims, sentence splitter, and author of the labels."""
         return {
             "unlabeled": "N",
             "counted": "all claims",
@@ -218,7 +219,7 @@ def own_claims_scorer(groups: Sequence[str]) -> OwnClaimsScorer:
 
 
 def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[Item]:
-    """Return any answers with labeled claims as items. A model labels them unless all have labels.
+    """Return answers of any system as items. A model labels their claims unless all have labels.
 
     Raises:
         InputError: a prediction has another format.
@@ -244,7 +245,7 @@ def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[I
 
 
 def own_part(references: Sequence[Any], predictions: list[Any]) -> list[Any]:
-    """Return the answers, which are all that the scores depend on."""
+    """Return the answers: without references, the scores depend on nothing else."""
     return predictions
 
 
@@ -275,13 +276,13 @@ def rouge_of_question(item: Item, outcome: Outcome) -> Json:
 
 
 def lfqa_totals(scorer: LfqaScorer, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Json:
-    """Return the official scores with the scorer's seed, the means, and the intervals."""
+    """Return the official scores for the scorer's seed, the plain means, and the intervals."""
     columns = {}
     for kind in LFQA_ROUGE_TYPES:
         columns[kind] = [outcome.scores[kind] for outcome in outcomes]
     bounds = bootstrapped(columns, scorer.seed)
-    # The official score has the type's own name: rouge_score's aggregator, which evaluate's "rouge"
-    # uses, returns the median of resamples. The plain mean is next to it.
+    # The official score is the median of bootstrap samples, which rouge_score's aggregator returns
+    # to evaluate's "rouge". Its key is the type's name. The plain mean has the key "mean.TYPE".
     totals: Json = {kind: bounds[kind].median for kind in columns}
     for kind, values in columns.items():
         totals[f"mean.{kind}"] = sum(values) / len(values)

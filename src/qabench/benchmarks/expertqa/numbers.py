@@ -1,4 +1,4 @@
-"""The numbers of ExpertQA's data: statistics, and AutoAIS from the public labels."""
+"""Numbers about ExpertQA's data: statistics, and AutoAIS from the published labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qabench.evaluation.scoring import records_of
 from qabench.io.tables import Table
 from qabench.loading_scripts.expertqa.parse import LABELS
 
-# The columns of the table of AutoAIS, and their scores.
+# Maps the columns of the table of AutoAIS to the names of the scores.
 COLUMNS = {
     "macro": "autoais_macro",
     "micro": "autoais_micro",
@@ -27,7 +27,7 @@ COLUMNS = {
 
 
 class ExpertQANumbers(Numbers):
-    """The numbers of ExpertQA's data."""
+    """Counts ExpertQA's data, and computes AutoAIS from the published labels."""
 
     def counts(self, row: Row) -> Mapping[str, int]:
         """Return what a row adds to the numbers of ``qabench stats``."""
@@ -37,7 +37,7 @@ class ExpertQANumbers(Numbers):
             claims += answer["claims"] or ()
         counts = Counter(f"usefulness: {answer['usefulness']}" for answer in answers)
         for name in LABELS:
-            # The only label of a whole answer.
+            # Usefulness is a label of the whole answer, not of a claim.
             if name != "usefulness":
                 counts.update(f"{name}: {claim[name]}" for claim in claims)
         return {
@@ -51,7 +51,7 @@ class ExpertQANumbers(Numbers):
     def reproduce(self) -> Reproduction:
         """Compare the statistics of the data, and add AutoAIS of the annotated files."""
         reproduction = super().reproduce()
-        # The names of these two files say that they have labels of AutoAIS.
+        # The names of these two configs' files say that they contain AutoAIS labels.
         configs_with_labels = ("autoais", "all_evidences")
         for config in configs_with_labels:
             for split, rows in available_splits("expertqa", config).items():

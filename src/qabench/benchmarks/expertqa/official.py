@@ -1,10 +1,10 @@
 """The official values of the fields of ExpertQA's signatures, from ``official.json`` and computed.
 
-``qabench.evaluation.signature`` compares with them.
+``qabench.evaluation.signature`` compares signatures with these values.
 
-Source: the scripts of the authors' repository. See the formulas' modules. The same declarations
-apply to the metrics (whose signatures do not have a config or an answering system), files of
-predictions, and runs.
+Source: the scripts of the authors' repository, which the modules with the formulas name. The same
+declarations apply to metrics (whose signatures have neither a config nor an answering system),
+files of predictions, and runs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
-    """Return the digest of a config's references, as metrics compute it, or None without its file.
+    """Return the digest of a config's references as metrics compute it, or None without its file.
 
-    It covers these fields of all claims, or without any fields the reference answers of the test
-    split.
+    The digest covers the given fields of all claims, or the reference answers if no fields are
+    given. The split is test if the config has it.
     """
     splits = dataset_table("expertqa").config(config).splits
     (path,) = splits.get("test") or splits["train"]
@@ -42,7 +42,7 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 
 
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:
-    """Declare that a metric's references are the references of a whole config."""
+    """Declare that the official references of a metric are those of a whole config."""
     digest_of = cache(_digest)
     return Field(
         lambda value: any(value == digest_of(config, fields) for config in configs),
@@ -51,8 +51,8 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
     )
 
 
-# Labels and fact scores are parts of predictions, which only state where they come from: they are
-# never official.
+# Labels and fact scores are part of predictions. Their origin is only stated, so they are never
+# official.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {"data": pinned_digests("expertqa"), "config": ANNOTATED_CONFIGS},

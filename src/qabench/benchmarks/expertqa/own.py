@@ -19,18 +19,18 @@ from qabench.evaluation.scoring import Question, Questions
 from qabench.evaluation.signature import digest
 from qabench.loading_scripts import dataset_table
 
-# The name of the config of such claims.
+# The name of the config for own claims.
 OWN = "own"
-# These have all ids that are digests of a question. The ids of the configs lfqa_* are small numbers,
-# which say nothing about where claims come from.
+# Together, these configs have the ids of all questions. The configs lfqa_* are not among them:
+# their ids are small numbers, which other files can have, too.
 CONFIGS = ("questions", "sample", "main")
-# The ids of ExpertQA's questions. Own claims have other ids.
+# The form of the ids of ExpertQA's questions: 12 hex digits of a digest.
 ID = re.compile(r"[0-9a-f]{12}")
 JUDGMENTS = ("label", "fact_score", "fact_score_readable")
 
 
 def own_questions(predictions: Predictions) -> Questions:
-    """Return the lines of a file as questions, without references: only their claims are scored."""
+    """Return the lines of a file as questions without references: only claims are scored."""
     questions = []
     for id, lines in grouped((line.id, line.fields) for line in predictions.rows).items():
         fields = lines[0]
@@ -40,7 +40,7 @@ def own_questions(predictions: Predictions) -> Questions:
         groups = {}
         if field:
             groups["field"] = [field]
-        # Several lines of one question are by several systems.
+        # If a question has several lines, these are by several systems, so it has no single group.
         if system and len(lines) == 1:
             groups["system"] = [system]
         row: Json = {
@@ -56,10 +56,9 @@ def own_questions(predictions: Predictions) -> Questions:
 
 
 def are_own(predictions: Predictions) -> bool:
-    """Tell whether a file has judged claims, and no id of a question of ExpertQA.
+    """Tell whether a file has judged claims, and no id is the id of a question of ExpertQA.
 
-    An id that could be the digest of a question counts as one if the questions are not on this
-    machine.
+    If the questions are not on this machine, any id of the form ``ID`` counts as a question's id.
     """
     ids = set()
     some_are_judged = False
@@ -74,7 +73,7 @@ def are_own(predictions: Predictions) -> bool:
             if not ids.isdisjoint(_ids_of(config)):
                 return False
         except SourceUnavailable:
-            # The config questions has the ids of all others, so only its absence leaves a doubt.
+            # The config questions has all ids, so it does not matter if another one is missing.
             if config == "questions":
                 all_ids_are_known = False
     return all_ids_are_known or not any(ID.fullmatch(id) for id in ids)

@@ -1,10 +1,10 @@
-"""Passages for ExpertQA's answers: of a corpus, of a search engine's index, or of pages of the web.
+"""Passages for ExpertQA's answers, from a corpus, a search engine's index, or pages of the web.
 
 Pages are found and ranked as the authors' scripts do (``retrieve_and_read.py`` and
 ``post_hoc_cite.py`` below ``modeling/response_collection`` of
-https://github.com/chaitanyamalaviya/ExpertQA). On purpose, a search API replaces their scraping of
-Google's result page, trafilatura replaces newspaper3k, and pages are fetched only where robots.txt
-allows it.
+https://github.com/chaitanyamalaviya/ExpertQA), with three intended differences: a search API
+replaces scraping Google's result page, trafilatura replaces newspaper3k, and pages are fetched only
+if robots.txt allows it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from qabench.retrieval.web.provider import load_provider
 from qabench.retrieval.web.web import Web
 
 BM25, DENSE, API = "bm25", "dense", "api"
-# In characters, as the authors split pages of the web.
+# The authors split pages of the web into passages of this many characters, with this overlap.
 CHUNK_SIZE, OVERLAP = 1000, 200
 PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"
 SCHOLAR = "https://scholar.google.com/scholar_url?url="
@@ -39,7 +39,7 @@ SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The passages for a query, best first, and for the web a record of each search."""
+    """The passages for a query, best first, and a record of each web search."""
 
     passages: Sequence[Document]
     searches: tuple[Mapping[str, Any], ...] = ()
@@ -50,10 +50,10 @@ class Passages:
     """The passages of a corpus, or of a search engine's index.
 
     Attributes:
-        name: identifies the corpus, for signatures.
-        ranker: what ranks them.
-        size: their number.
-        search: returns the k best passages for a query, best first.
+        name: the identity of the corpus, for signatures.
+        ranker: the name of the method that ranks passages.
+        size: the number of passages.
+        search: a function that returns the k best passages for a query, best first.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Passages:
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages for a query, best first."""
-        # Only passages of the web are ranked by another text than the query.
+        # ``ranked_by`` is for passages of the web only. Here, the query also ranks.
         return SearchResult(self.search(query, k))
 
     def signature(self) -> dict[str, object]:
@@ -115,8 +115,8 @@ def load_passages(
 
     ``corpus`` is a file (.jsonl, .json, .csv, .tsv, .parquet) with the column "text" and optionally
     "id", and "url" or "title". Rows without text are skipped. Texts longer than ``CHUNK_SIZE``
-    are split into passages (see ``split_page``), unless they are to be ``whole``. See
-    ``encoder_of`` for the ranker. Vectors are kept in qabench's cache.
+    are split into passages (see ``split_page``) unless ``whole`` is True. See ``encoder_of`` for
+    ranker and encoder. Vectors are kept in qabench's cache.
     """
     model = encoder_of(ranker, encoder)
     documents: list[Document] = []
@@ -134,8 +134,8 @@ def load_passages(
     index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
 
     def search(query: str, k: int) -> list[Document]:
-        # BM25 would fill the k with passages that share no word with the query. Lucene, which the
-        # authors used, does not return them.
+        # By default, BM25 fills up the k passages with some that share no word with the query.
+        # Lucene, which the authors used, does not.
         options: dict[str, Any] = {}
         if isinstance(index, BM25Index):
             options["matching_only"] = True
@@ -163,7 +163,7 @@ class WebPassages:
         """
         results = self.web.search(query)
         urls, skipped = official_urls(results)
-        # Skipped results are in the log, too, so that all results are accounted for.
+        # The log has skipped results, too, so that it accounts for every result of the search.
         pages = [*skipped, *map(_checked, self.web.read(urls))]
         passages = []
         for page in pages:
@@ -191,18 +191,18 @@ class WebPassages:
 
     @property
     def _ranker(self) -> str:
-        """Return the name of what ranks passages, for signatures and the cache."""
+        """Return the name of the ranker and its encoder, for signatures and the cache."""
         if self.encoder is None:
             return BM25
         return self.encoder.name
 
     def _best(self, passages: Sequence[Document], ranked_by: str, k: int) -> list[int]:
-        """Return positions of the best passages, perhaps as a resumed run has cached them."""
+        """Return the positions of the best passages, from the cache if a run is resumed."""
         texts = [passage.text for passage in passages]
         digest = hashlib.sha256(json.dumps([ranked_by, texts]).encode()).hexdigest()
         key = f"{self._ranker} {k} {digest}"
 
-        # With an encoder behind an API, ranking the same texts again would be paid again.
+        # The ranking is cached, because calls of an encoder behind an API cost money.
         def ranking() -> Json:
             index = DenseIndex(texts, self.encoder) if self.encoder else BM25Index(texts)
             return {"positions": index.search(ranked_by, k).positions}
@@ -224,14 +224,14 @@ def load_web(search: str, ranker: str, encoder: str | None = None) -> WebPassage
 
 
 Evidence = Passages | WebPassages
-"""Where passages come from: a corpus, or the web."""
+"""A source of passages: a corpus, a search engine's index, or the web."""
 
 
 def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
     """Return the URLs to fetch, sorted and without anchors, and the results that are skipped.
 
-    As the authors do, PDF files and Google's own pages are skipped, except for what Google Scholar
-    links to.
+    Like the authors' scripts, this skips PDF files and Google's own pages. A link of Google Scholar
+    to another page is replaced by the address of that page.
     """
     urls: set[str] = set()
     skipped: dict[str, WebPage] = {}
@@ -254,9 +254,9 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
     """Split a text at spaces into passages of at most ``size`` characters.
 
     Words are joined until the next one would exceed the size. A passage begins with the last words
-    of the previous one, at most ``overlap`` characters of them. Longer words, and newlines, are
-    never split. The result equals that of the authors' splitter,
-    ``CharacterTextSplitter(separator=" ")`` of langchain.
+    of the previous passage, up to ``overlap`` characters. A word longer than ``size`` is not split.
+    Words are separated by spaces only, not by newlines. The result equals that of the authors'
+    splitter, langchain's ``CharacterTextSplitter(separator=" ")``.
     """
     passages: list[str] = []
     words: deque[str] = deque()
@@ -264,8 +264,8 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
     for word in filter(None, text.split(" ")):
         if words and length + 1 + len(word) > size:
             passages.append(" ".join(words))
-            # Drop words of the previous passage until the rest is a short overlap, and the next word
-            # fits.
+            # Drop the first words of the previous passage until at most ``overlap`` characters are
+            # left, and the next word fits.
             while length > overlap or (words and length + 1 + len(word) > size):
                 length -= len(words.popleft()) + bool(words)
         length += len(word) + bool(words)
@@ -276,7 +276,7 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
 
 def _checked(page: WebPage) -> WebPage:
     """Return the page, without its text if it only says that access is denied."""
-    # The words that the authors look for.
+    # The authors' scripts look for these words.
     if "Access" in page.text and "Denied" in page.text:
         return replace(page, outcome=DENIED, text="")
     return page

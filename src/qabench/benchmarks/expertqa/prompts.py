@@ -32,7 +32,7 @@ ATOMIC = "modeling/fact_score/break_down_to_atomic_claims.py"
 DEMONSTRATIONS = "modeling/fact_score/demos/demons.json"
 VERDICT = "modeling/fact_score/factscore.py"
 FINE_TUNING = "modeling/lfqa/run_sft_qa.py"
-# The authors show the first demonstrations, and the one that is most similar to the sentence.
+# The authors' prompt shows the first demonstrations, and the one most similar to the sentence.
 FIRST_DEMONSTRATIONS = 7
 
 OWN_CLOSED = Prompt(
@@ -61,7 +61,7 @@ Question: {{question}}""",
 )
 
 MARK = re.compile(r"\[(\d{1,4})\]")
-# Where the list of sources begins: at a line with the mark [1], perhaps in a bulleted list.
+# The list of sources begins at a line with the mark [1], which may have a bullet before it.
 _LIST = re.compile(r"\n[ \t]*(?=(?:[-*•][ \t]*)?\[1\])")
 _HEADING = re.compile(
     r"[\W_]*(?:references?|sources?|citations?|works cited|bibliography)[\W_]*", re.IGNORECASE
@@ -71,7 +71,7 @@ _ENTRY = re.compile(r"\n[-*• \t]*(?=\[\d{1,4}\])")
 
 @cache
 def closed_prompt() -> Prompt:
-    """Return the authors' prompt of the system gpt4. Its fields are field and question."""
+    """Return the authors' prompt for the system gpt4, with fields for field and question."""
     text = dataset_table("expertqa").open_path(CLOSED).read_text(encoding="utf-8")
     return _checked(
         text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question"
@@ -82,14 +82,15 @@ def closed_prompt() -> Prompt:
 def web_prompt() -> Prompt:
     """Return the authors' prompt for web passages, with fields for context, field and question."""
     template = _source(READ_WEB).assigned("prompt_template")
-    # In the script, this field is the question with the expert's field around it.
+    # In the script, {question} is filled with a sentence that contains the expert's field and the
+    # question.
     template = template.replace("{question}", web_question().user)
     return _checked(template, "context", "field", "question")
 
 
 @cache
 def web_question() -> Prompt:
-    """Return the question with the expert's field, by which the authors rank passages from the web."""
+    """Return the question with the expert's field. The authors rank web passages by this text."""
     fields = {"example.metadata.field": "field", "query_text": "question"}
     template = _source(READ_WEB).assigned("gpt_query_text", fields=fields)
     return _checked(template, "field", "question")
@@ -98,7 +99,7 @@ def web_question() -> Prompt:
 @cache
 def corpus_prompt() -> Prompt:
     """Return the authors' prompt for corpus passages, with fields for context and question."""
-    # The script indents all lines of this prompt but the first, and sends it so.
+    # In the script, all lines of this prompt but the first are indented, and are sent like that.
     return _checked(_source(READ_CORPUS).assigned("prompt_template"), "context", "question")
 
 
@@ -113,7 +114,7 @@ def numbered(passages: Sequence[str]) -> list[str]:
     """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
     lines = []
     for number, text in enumerate(passages, start=1):
-        # As upstream: the words around a line break are joined without a space.
+        # As in the authors' script, words around a line break are joined without a space.
         lines.append(f"Passage ID {number}: " + text.replace("\n", ""))
     return lines
 
@@ -123,9 +124,9 @@ class AtomicPrompt:
     """The authors' prompt that splits a sentence into atomic facts.
 
     Attributes:
-        instruction: asks for the facts of a {sentence}.
-        fact: a line with a {fact} of a demonstration.
-        demonstrations: the facts of each sentence that is shown.
+        instruction: the instruction, with the field {sentence}.
+        fact: the line for one fact of a demonstration, with the field {fact}.
+        demonstrations: the demonstrations, which map sentences to their facts.
     """
 
     instruction: Prompt
@@ -151,8 +152,8 @@ def atomic_parts() -> AtomicPrompt:
     """Return the parts of the authors' prompt for atomic facts."""
     source = _source(ATOMIC)
     within = "AtomicFactGenerator.get_init_atomic_facts_from_sentence"
-    # The script writes prompt = prompt + "...{}\n".format(...): the last such assignment is the
-    # instruction, the second a fact.
+    # The script builds the prompt by assignments prompt = prompt + "...{}\n".format(...). The last
+    # one appends the instruction, and the one with index 2 a fact.
     instruction = source.assigned("prompt", within, fields={"prompt": "before"}, nth=-1)
     fact = source.assigned("prompt", within, fields={"prompt": "before"}, nth=2)
     demonstrations = json.loads(
@@ -165,8 +166,9 @@ def atomic_parts() -> AtomicPrompt:
 def atomic_prompt(sentence: str) -> str:
     """Return the authors' prompt for a sentence's atomic facts.
 
-    It has 7 demonstrations, the one whose sentence is the most similar, and the sentence. Raises
-    MissingExtra without the package rank-bm25, and SourceError without the authors' files.
+    The prompt has the first 7 demonstrations, the demonstration with the most similar sentence, and
+    the sentence. Raises MissingExtra without the package rank-bm25, and SourceError without the
+    authors' files.
     """
     parts = atomic_parts()
     sentences = list(parts.demonstrations)
@@ -179,10 +181,10 @@ def atomic_prompt(sentence: str) -> str:
 
 @cache
 def verdict_parts() -> tuple[Prompt, Prompt]:
-    """Return the definition in the authors' prompt for a verdict, and the prompt around it.
+    """Return two parts of the authors' prompt for a verdict: the definition, and the rest.
 
-    The definition has {field}, the prompt {definition} and {claim}. They are two, because evidence
-    and a full stop are added to the definition before it is filled in.
+    The definition has the field {field}, and the rest has {definition} and {claim}. The parts are
+    separate because evidence and a full stop are appended to the definition.
     """
     source = _source(VERDICT)
     definition = source.assigned("definition", "get_score", fields={"topic": "field"})
@@ -200,7 +202,7 @@ def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
     """Return the authors' prompt for the verdict on an atomic claim."""
     definition, whole = verdict_parts()
     text = definition.filled(field=field) + evidence.strip()
-    # As upstream, which leaves a lone full stop if there is no evidence.
+    # As in the authors' script, missing evidence leaves a lone full stop.
     if text[-1] not in string.punctuation:
         text += "."
     return whole.filled(definition=text.strip(), claim=atomic_claim.strip()).strip()
@@ -218,15 +220,15 @@ def fine_tuning_prompt() -> Prompt:
 
 
 def official_list(reply: str) -> list[str]:
-    """Return the entries of a reply as upstream reads them: what follows each "- "."""
+    """Return the entries of a list in a reply as the authors' script reads them, split at "- "."""
     entries = []
-    # Upstream does not look for line breaks, so a "- " within a sentence begins an entry, too.
+    # The script ignores line breaks, so a "- " within a sentence begins an entry, too.
     for part in reply.split("- ")[1:]:
         entry = part.strip()
-        # Upstream fails on an entry without text.
+        # The script fails on an entry without text.
         if entry:
             entries.append(entry)
-    # Upstream completes the last entry, which a limit of tokens may have cut off.
+    # The script adds a full stop to the last entry, which the token limit may have cut off.
     if entries and not entries[-1].endswith("."):
         entries[-1] += "."
     return entries
@@ -236,7 +238,7 @@ def split_answer(reply: str) -> tuple[str, list[str]]:
     """Split a reply into the answer and its sources.
 
     The sources start at the first line after the answer that begins with "[1]". A heading such as
-    "References:" before the list belongs to neither. An entry ends where the next entry begins.
+    "References:" before them is dropped. A source ends where the next one begins.
     """
     answer, *lists = _LIST.split(reply.strip(), maxsplit=1)
     if not lists:
@@ -247,7 +249,7 @@ def split_answer(reply: str) -> tuple[str, list[str]]:
         answer = before.rstrip()
     sources = []
     for entry in _ENTRY.split("\n" + lists[0])[1:]:
-        # A blank line would begin a new paragraph, and paragraphs of evidence are read apart.
+        # Blank lines are dropped, because paragraphs of evidence are read separately.
         lines = filter(None, map(str.strip, entry.splitlines()))
         sources.append("\n".join(lines))
     return answer, sources

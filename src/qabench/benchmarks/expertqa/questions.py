@@ -37,15 +37,16 @@ def load_questions(
 ) -> Questions:
     """Return the questions of a config (None: the default one), or of a custom file.
 
-    A row of the dataset gets two more columns. ``field`` is the expert's field, or None. The lfqa
-    configs do not have it, so it comes from the same question in the config questions.
+    A row of the dataset gets two more columns. ``field`` is the expert's field, or None. For the
+    lfqa configs, which lack it, it is taken from the same question in the config questions.
     ``reference`` is the reference answer, or None.
 
-    An id is the first 12 hex digits of the SHA-256 of the question's text. Only in the lfqa
-    configs, it is ``example_id``, which their splits share, and these digits are ``question_id``.
+    A question's id is the first 12 hex digits of the SHA-256 of its text. The lfqa configs are
+    different: their ids are ``example_id``, which is unique within a split only, and the digits are
+    in the column ``question_id``.
 
-    A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in
-    the format of one of the authors' files, used instead of the config's questions.
+    If ``split`` is None, it is "test" if the config has it, else the first split. ``file`` is JSONL
+    in the format of one of the authors' files, and replaces the config's questions.
     """
     if file is not None:
         digest, questions = custom_digest(file), _questions(file, None)
@@ -73,7 +74,7 @@ def _question(row: Json) -> Question:
     row["field"] = None
     row["reference"] = reference
     groups = {}
-    # The lfqa configs have no metadata: it is that of the same question in the config questions.
+    # The lfqa configs lack metadata, so it is taken from the same question in the config questions.
     metadata = row.get("metadata") or _metadata().get(row["question"])
     if metadata:
         row["field"] = metadata["field"]
@@ -100,8 +101,7 @@ def _metadata() -> dict[str, Json]:
 def _parsed(row: SourceRow, config: str | None) -> Json:
     if config is not None:
         return parser_of(config)(row)
-    # A custom file has the format of one of the authors' files, of which only those of lfqa have
-    # ids.
+    # A custom file has the format of one of the authors' files. Only lfqa files have this field.
     if "example_id" in row.fields:
         return parse_lfqa(row)
     if row.fields.get("answers"):
@@ -119,6 +119,6 @@ def reference_of(row: Row) -> str | None:
     for answer in row.get("answers", ()):
         revised = answer["revised_answer_string"]
         if revised:
-            # As in the authors' lfqa files.
+            # The reference answers in the authors' lfqa files were made like this.
             return MARK.sub("", revised).replace("\n", " ")
     return None

@@ -3,20 +3,20 @@
 A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both.
 A claim is ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``. Label and
 fact_score are optional.
-Claims are either the annotated claims of the config, in their order, or the claims of another
-system's answer. The former are scored as in the authors' scripts, with agreement between labels and
-experts. For the latter, there are no experts' labels, so all claims with evidence count.
+Claims are either the annotated claims of the config, in the same order, or the claims of another
+system's answer. Annotated claims are scored as in the authors' scripts, together with the agreement
+between labels and experts. No expert has judged other claims, so all of them with evidence count.
 
 Columns of ``Outcome.scores``, from which the scores are computed:
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
-- claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the
-  label Y.
+- claims_counted, claims_supported: the number of claims that AutoAIS counts, and the number of
+  counted claims with the label Y.
 - autoais_macro: claims_supported / claims_counted. Absent if no claim counts.
-- the same three with the suffix _without_abstentions: absent for an answer that abstains.
-- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for
-  fact_score_agreement.
+- these three columns with the suffix _without_abstentions: absent for an answer that abstains.
+- autoais_agreement.tp, .tn, .fp, .fn: counts of claims by label (Y is positive) and by the experts'
+  support (Complete is positive). fact_score_agreement has such columns, too.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of
-  claims that have one. The same for fact_score_readable.
+  claims that have one. fact_score_readable has such columns, too.
 - citation_recall, citation_precision, responds, facts_per_answer: see
   ``qabench.benchmarks.expertqa.citations``.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
@@ -54,14 +54,14 @@ from qabench.text.rouge import backend_version, wordless_problems
 ROUGE, AUTOAIS, FACT_SCORE = "rouge", "autoais", "fact_score"
 AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agreement"
 NO_CLAIM: Json = {"evidence": None, "label": None, "fact_score": None, "fact_score_readable": None}
-# Without experts' judgments, all claims with evidence count.
+# These judgments, given to claims that no expert has judged, make all claims with evidence count.
 UNJUDGED = {"support": "Complete", "worthiness": "Yes"}
-# Only claims with evidence count. A user's own claim without any counts too, because its label may
-# come from evidence that the file does not have.
+# A stand-in for the missing evidence of a user's own claim. Only claims with evidence count, but
+# the user's judge may have seen evidence that is not in the file.
 UNSTATED_EVIDENCE = ["unstated"]
 OWN_NOTE = "config own: no expert has judged these claims, so all of them count, and the scores are not official"
-# A field of the lines that `qabench judge` writes. Only there, a claim without a verdict can be one
-# about which the judge gave no reply.
+# This field marks lines that `qabench judge` has written. In them, a claim without a verdict may be
+# one for which the call of the judge failed.
 RECORDED_BY, JUDGE = "recorded_by", "qabench judge"
 SIGNED_AS = {ROUGE: "lfqa", FACT_SCORE_AGREEMENT: "factscore_agreement"}
 _ANNOTATED = (
@@ -82,7 +82,8 @@ NEEDS = {
 class ReadItem:
     """An item, its prediction as far as it could be read, and the columns computed so far.
 
-    ``problem`` is why the prediction cannot be used, ``remark`` what is wrong with a part of it.
+    ``problem`` says why the prediction cannot be used. ``remark`` says what is wrong with a part of
+    a usable prediction.
     """
 
     row: Row
@@ -96,7 +97,7 @@ class ReadItem:
 
     @property
     def text(self) -> str:
-        """Return the text that decides whether an answer abstains: the answer, or its claims."""
+        """Return the answer or, if there is none, its claims as one text."""
         if self.answer:
             return self.answer
         return " ".join(claim["claim"] for claim in self.claims or ())
@@ -104,8 +105,8 @@ class ReadItem:
     def outcome(self) -> Outcome:
         """Return the result for the item."""
         answer = self.answer
-        # A file of claims may have no answers. The claims then come from the annotated answer, or are
-        # themselves what is shown.
+        # A file of claims may have no answers. Then the annotated answer is shown if the claims are
+        # from it, else the claims as one text.
         if answer is None and self.annotated and self.row.get("answers"):
             answer = self.row["answers"][0]["answer_string"]
         elif answer is None and self.claims is not None:
@@ -131,13 +132,13 @@ class ReadItem:
         )
 
     def _shown(self, claim: Json) -> Json:
-        """Return a claim as reports and comparisons of judges read it."""
+        """Return a claim in the form that reports and comparisons of judges read."""
         evidence = claim["evidence"] or []
         shown = {"text": claim["claim"], "evidence": evidence, "label": claim["label"]}
         if claim["fact_score"] is not None:
             shown["fact_score"] = claim["fact_score"]
-        # Where judges are compared with people, a failed call has no verdict, and verdicts of
-        # replies that state none are counted.
+        # Comparisons of judges with people leave out claims whose call failed, and count replies
+        # that state no verdict, so both are marked.
         has_verdict = claim["label"] is not None or claim["fact_score"] is not None
         is_record = self.fields.get(RECORDED_BY) == JUDGE
         if claim.get("call_failed") and is_record and not has_verdict:
@@ -160,9 +161,9 @@ class ExpertqaScorer(Scorer):
         groups: the groups of scores that are computed if the predictions and the config allow it.
         unlabeled: how a claim that counts but has no label is treated: "N", as in the authors'
             script, or "exclude".
-        in_run: whether a model's answers are scored while it is asked. Then an answer without
-            claims, such as an agent's, is split into claims, and an unanswered question has a ROUGE
-            of 0 also if no other is answered.
+        in_run: whether answers are scored during a run. If so, an answer without claims, such as an
+            agent's, is split into claims, and an unanswered question has a ROUGE of 0 even if no
+            question is answered.
     """
 
     groups: Sequence[str]
@@ -174,7 +175,7 @@ class ExpertqaScorer(Scorer):
         """Return the columns of each item. ``progress`` is not used."""
         read = self._read(items)
         groups = self._computable(read)
-        # Each group adds its columns to the items. Its notes for the user come after all scores.
+        # Each group adds its columns to the items.
         if AUTOAIS in groups:
             _score_autoais(read, self.unlabeled)
         if AUTOAIS_AGREEMENT in groups:
@@ -193,7 +194,7 @@ class ExpertqaScorer(Scorer):
         self.problems = [*_unlabeled(read, self.unlabeled), *wordless]
         if any(OWN in item.row for item in read):
             self.notes = [OWN_NOTE]
-        # Only now it is known whether all answers have a precision.
+        # Citation precision is only meaningful if all answers have it, which is known now.
         self.problems += _without_partial_precision(read)
         return [item.outcome() for item in read]
 
@@ -201,7 +202,8 @@ class ExpertqaScorer(Scorer):
         """Return the signatures of the groups that can be computed."""
         read = self._read(items)
         fields = _ordered(about)
-        # The claims of a run have no labels yet: `qabench expertqa attribute` labels exported ones.
+        # The claims of a run have no labels yet. `qabench expertqa attribute` labels exported
+        # claims.
         labels = "none" if self.in_run else _authors_of(read, "labels_by")
         facts = _authors_of(read, "fact_scores_by")
         counted = "all with evidence"
@@ -240,8 +242,9 @@ class ExpertqaScorer(Scorer):
         fact_scored = any(claim["fact_score"] is not None for claim in claims)
         answered = self.in_run or any(item.answer is not None for item in read)
         referenced = any(reference_of(item.row) is not None for item in read)
-        # Without labels, AutoAIS still has the number of a model's claims with evidence. The
-        # annotated claims have that number in the dataset, so it says nothing about a prediction.
+        # Without labels, the group AutoAIS still has the share of claims with evidence. For
+        # annotated claims, this share comes from the dataset, and says nothing about the
+        # predictions.
         autoais = labeled
         if not annotated:
             autoais = self.in_run or bool(claims)
@@ -270,8 +273,8 @@ def _ordered(about: Mapping[str, object]) -> dict[str, object]:
         return fields
     model = fields.pop("model")
     fields.setdefault("sentences", sentence_splitter()[0])
-    # Earlier runs were signed with the model after the splitter of sentences. In another order, equal
-    # runs would have different signatures.
+    # Signatures of earlier versions have the model after the sentence splitter. The order must
+    # stay, so that equal runs have equal signatures.
     ordered = {}
     for name, value in fields.items():
         ordered[name] = value
@@ -284,8 +287,7 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
     if item.fields is None:
         return ReadItem(item.row, {})
     answer, claims = item.fields.get("answer"), item.fields.get("claims")
-    # A label that cannot be read is a remark. Claims that cannot be read make the prediction
-    # unusable.
+    # An unreadable label only causes a remark. Unreadable claims make the prediction unusable.
     problem = remark = None
     if claims is not None:
         claims, remark = without_unreadable_labels(claims)
@@ -297,11 +299,11 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
         problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"
     if problem:
         return ReadItem(item.row, item.fields, problem=problem)
-    # An agent returns text, and AutoAIS needs claims with evidence.
+    # AutoAIS needs claims with evidence, so the text that an agent returns is split.
     if in_run and answer is not None and claims is None:
         split = split_claims(*split_answer(answer))
         answer, claims = split.answer, split.claims
-    # No claims (None) and an empty list of claims are different predictions, and stay so.
+    # Missing claims (None) and an empty list of claims are different predictions.
     complete_claims = claims
     if claims:
         complete_claims = [NO_CLAIM | claim for claim in claims]
@@ -309,10 +311,10 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
 
 
 def _match_annotated(items: Sequence[ReadItem]) -> None:
-    """Check that either all predictions have the annotated claims, or none.
+    """Find out whether predictions have the annotated claims. Either all of them must, or none.
 
-    If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the
-    annotated claims.
+    If some predictions have the annotated claims, a prediction with other claims is unusable: its
+    labels cannot be assigned to the annotated claims.
     """
     with_claims = []
     some_are_annotated = False
@@ -342,16 +344,16 @@ def _fits(claims: Sequence[Row], row: Row) -> bool:
 
 
 def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answer]]:
-    """Return the answers whose claims have a field of the predictions' claims as verdicts.
+    """Return the answers, with the field ``name`` of the predictions' claims as verdicts.
 
-    If predictions have the annotated claims, all annotated questions have an answer, also without
-    a prediction.
+    If predictions have the annotated claims, every annotated question has an answer, even without a
+    prediction.
     """
     annotated = any(item.annotated for item in items)
     answers = []
     for item in items:
         if annotated and item.row.get("answers"):
-            # A question without a prediction stays in the mean: its claims have no verdicts.
+            # A question without a prediction stays in the mean, as an answer without verdicts.
             # A row of the annotated configs has the answer of exactly one system.
             answer = item.row["answers"][0]
             system, text = answer["system"], answer["answer_string"]
@@ -377,7 +379,7 @@ def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answe
 
 def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
     answers = _answers(items, "label")
-    # Without a single label, nothing was judged, and the mean would be a 0 that nobody measured.
+    # If no claim has a label, nothing was judged, and a mean of 0 would be misleading.
     labeled = False
     for _, answer in answers:
         for claim in answer.claims:
@@ -386,12 +388,12 @@ def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
         score = score_answer(answer, unlabeled)
         with_evidence = score.claims - score.claims_without_evidence
         if OWN in item.row:
-            # ``_answers`` has put a stand-in where the file has no evidence: count the real one.
+            # ``_answers`` may have added stand-ins for missing evidence, which must not be counted.
             with_evidence = sum(bool(claim["evidence"]) for claim in item.claims or ())
         item.scores["claims"] = score.claims
         item.scores["claims_with_evidence"] = with_evidence
         item.scores["abstains"] = int(answer.abstains)
-        # The columns above are counts that need no labels.
+        # The counts above need no labels, but the following columns do.
         if not labeled:
             continue
         item.scores.update(score.columns())
@@ -399,10 +401,10 @@ def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
 
 
 def _without_partial_precision(items: Sequence[ReadItem]) -> list[str]:
-    """Leave out citation precision unless all answers with citation recall have it.
+    """Remove citation precision unless all answers with citation recall have it.
 
-    The answers that need no labels of single pieces of evidence are not a sample of all answers.
-    Return why it is left out, if some claims have these labels.
+    Answers whose precision needs no labels of single pieces of evidence are no random sample, so
+    their mean would be biased. Returns the reason if some claims have such labels.
     """
     ids = []
     for item in items:
@@ -422,7 +424,7 @@ def _without_partial_precision(items: Sequence[ReadItem]) -> list[str]:
 
 
 def _score_rouge(items: Sequence[ReadItem]) -> list[str]:
-    """Score the answers that have a reference, and return problems of texts without words."""
+    """Score the answers that have a reference. Return problems with texts that have no words."""
     scored: list[ReadItem] = []
     ids: list[str] = []
     references: list[str] = []
@@ -445,7 +447,7 @@ def _score_facts(items: Sequence[ReadItem]) -> None:
     for item in items:
         claims = item.claims or ()
         for name in ("fact_score", "fact_score_readable"):
-            # A claim without atomic claims has no fact score, and is not in the mean.
+            # Claims without a fact score, such as those without atomic claims, are left out.
             scores = [claim[name] for claim in claims if claim[name] is not None]
             if scores:
                 item.scores[f"{name}_sum"] = sum(scores)
@@ -455,7 +457,7 @@ def _score_facts(items: Sequence[ReadItem]) -> None:
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:
-    """Return the models that made the labels, as a field of the lines states them."""
+    """Return the models that made the labels, according to the field ``name`` of the lines."""
     # A dict as an ordered set.
     models: dict[str, None] = {}
     for item in items:
@@ -477,7 +479,7 @@ def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
             if "claims_counted" in item.scores:
                 is_scored = True
                 n_with_evidence += claim["label"] is None and bool(claim["evidence"])
-            # A user's judge may have seen evidence that the file does not have.
+            # A user's judge may have labeled these by evidence that is not in the file.
             if OWN in item.row and not claim["evidence"]:
                 own_labels_without_evidence.append(claim["label"])
     counted = "they count as N" if treatment == "N" else "they are left out"
@@ -486,8 +488,8 @@ def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
         problems.append(
             f"claims with evidence and without a label: {n_with_evidence} ({counted} where claims count)"
         )
-    # If none of these claims has a label, the judge labels only claims with evidence, and no label is
-    # missing.
+    # If no claim without evidence has a label, the judge only labels claims with evidence, so no
+    # label is missing.
     n_without_evidence = own_labels_without_evidence.count(None)
     if is_scored and any(own_labels_without_evidence) and n_without_evidence:
         problems.append(

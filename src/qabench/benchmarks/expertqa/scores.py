@@ -1,4 +1,4 @@
-"""The scores of ExpertQA: names, titles, and how they follow from numbers of answers."""
+"""The scores of ExpertQA: names, titles, and their formulas over the columns of answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _total(tp: float, tn: float, fp: float, fn: float) -> float:
 def _numpy_mean(values: Sequence[float]) -> float:
     import numpy as np
 
-    # As in the official script. NumPy adds pairwise, so that the built-in sum has other last
+    # As in the official script, NumPy adds pairwise. The built-in sum would differ in the last
     # digits.
     return float(np.mean(values))
 
@@ -66,7 +66,7 @@ def _rouge(kind: str) -> ScoreSpec:
 
 
 def _autoais(suffix: str, title: str, *abouts: str) -> tuple[ScoreSpec, ScoreSpec]:
-    """Return AutoAIS as a mean over answers, and over all claims."""
+    """Return the specs of AutoAIS as a mean over answers, and over all claims."""
     macro, micro, main = f"autoais_macro{suffix}", f"autoais_micro{suffix}", not suffix
     columns = (f"claims_supported{suffix}", f"claims_counted{suffix}")
     over_answers = ScoreSpec(
@@ -88,10 +88,10 @@ def _autoais(suffix: str, title: str, *abouts: str) -> tuple[ScoreSpec, ScoreSpe
 
 
 def _agreement(group: str, name: str, model_says: str, positive: str) -> list[ScoreSpec]:
-    """Return accuracy, and precision, recall and F1 of both classes."""
+    """Return the specs of accuracy, and of precision, recall and F1 of both classes."""
     tp, tn, fp, fn = f"{group}.tp", f"{group}.tn", f"{group}.fp", f"{group}.fn"
     columns = (tp, tn, fp, fn)
-    # The other class becomes the positive one.
+    # With these columns, the negative class becomes the positive one.
     inverse = (tn, tp, fn, fp)
     options: dict[str, Any] = {
         "group": group,
@@ -132,7 +132,7 @@ def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Sc
     return specs
 
 
-# Name, column, group, title and description. See the module citations for the papers.
+# The name, column, group, title and description of each score. The module citations has the papers.
 _OF_OTHER_PAPERS = (
     (
         "citation_recall",

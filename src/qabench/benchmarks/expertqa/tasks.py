@@ -19,7 +19,7 @@ from qabench.io.daemon_thread import in_daemon_thread
 from qabench.prompts.prompt import AUTO, Origin
 from qabench.retrieval.documents import Document
 
-# The authors answer so, without sources, where the search finds no page.
+# If the search finds no page, the authors' answer is this text without sources.
 NOT_KNOWN = "I don't know."
 LOGGED = ("id", "question", "field", "reference")
 
@@ -81,7 +81,8 @@ def expertqa(
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
     selected = [_without_answers(question) for question in select(questions, ids, fields)]
     steps = [ProtocolStep(answer_with_citations, {"how": how})]
-    # The prompt may need passages, which are found only when the question is asked.
+    # A conversation does not begin with a known prompt: passages are found when the question is
+    # asked.
     return TaskPlan(questions, selected, how, method, steps, prompted=False)
 
 
@@ -92,7 +93,7 @@ def _without_answers(question: Question) -> Question:
 
 
 def answer_with_citations(how: Answering) -> CarryOut:
-    """Answer a question, and split the answer into claims with evidence, which is cited or found."""
+    """Answer a question, and split the answer into claims with evidence."""
 
     async def answer(conversation: Conversation) -> None:
         row = conversation.row
@@ -106,7 +107,7 @@ def answer_with_citations(how: Answering) -> CarryOut:
         else:
             if how.reads and not read.passages:
                 conversation.note_problem("no passage was found for the question")
-            # The log shows what is sent, which is not the question alone.
+            # The log shall show the messages that are sent instead of the question alone.
             conversation.messages = []
             await conversation.ask_separately(how.messages(row, read.passages))
         signed |= conversation.generation()
@@ -150,7 +151,7 @@ def _shown(passage: Document) -> dict[str, str]:
 
 
 def _answer_not_known(conversation: Conversation) -> None:
-    """Answer without asking the model, as the authors' script does without any page."""
+    """Answer without asking the model, as the authors' script does if no page could be read."""
     conversation.answer_unasked((("user", conversation.row["question"]),), NOT_KNOWN)
     conversation.note_problem(
         f"no page could be read: the answer is {NOT_KNOWN!r}, and the model was not asked"
@@ -158,7 +159,7 @@ def _answer_not_known(conversation: Conversation) -> None:
 
 
 def _note_searches(conversation: Conversation, result: SearchResult) -> None:
-    """Record every search and page, and count their outcomes, even if the question then fails."""
+    """Record every search and page and their outcomes now, in case the question fails later."""
     if result.searches:
         counts = Counter(page["outcome"] for page in _pages(result.searches))
         conversation.metadata["web"] = {
@@ -168,7 +169,7 @@ def _note_searches(conversation: Conversation, result: SearchResult) -> None:
 
 
 def _pages(searches: Iterable[Mapping[str, Any]]) -> list[Json]:
-    """Return the pages of searches, in order."""
+    """Return the pages of all searches, in order."""
     pages: list[Json] = []
     for search in searches:
         pages += search["pages"]

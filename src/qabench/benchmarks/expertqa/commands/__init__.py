@@ -284,10 +284,10 @@ def facts(
     scores_by = scorer.label(items)
     if source:
         scores_by += f"/{source}"
-    # Results by another model must not be mixed with the new ones.
+    # Fact scores by other models in the output must not be mixed with new ones.
     before = kept.rows_before(output)
     kept.check_author(output, before, "fact_scores_by", scores_by, "fact scores")
-    # Say so before evidence is searched, which can take hours.
+    # Without a usable endpoint, stop before searching for evidence, which can take hours.
     unusable = caller.endpoint.why_unusable
     if unusable and plan_facts(items, scorer).calls:
         raise QabenchError(f"no fact score can be computed: {unusable}")
@@ -295,7 +295,7 @@ def facts(
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
             scored, unscored = score_facts(items, scorer, progress, find, spent)
-    # Replies are paid and cached, so say what was spent, and that nothing is lost.
+    # The replies so far were paid for and are cached, so print the cost, and how to continue.
     except KeyboardInterrupt:
         say_on_stderr(str(spent))
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
@@ -306,7 +306,7 @@ def facts(
     for item in written:
         for claim in item["claims"]:
             n_scored += claim["fact_score"] is not None
-    # An output without any score does not replace one that has some.
+    # If nothing was scored, an earlier output is not replaced.
     if n_scored or not before:
         back_up(output, before, items, "fact_score")
         write_items(output, written)
@@ -327,7 +327,7 @@ def facts(
 def _items(
     file: str | None, config: str | None, split: str | None
 ) -> tuple[list[Item], Questions | None]:
-    """Return the lines of a file of claims or the annotated claims, and their questions, if known."""
+    """Return the lines of FILE or the annotated claims, and their questions or None if unknown."""
     from qabench.benchmarks.expertqa.claim_files import annotated_items, read_items
 
     if file is None:
@@ -337,18 +337,18 @@ def _items(
         raise InputError("--split has no effect without --config; leave it out, or add --config")
     items = read_items(file)
     if config is None:
-        # Without a config, it is not known what was asked.
+        # Without a config, the questions of the file are unknown.
         return items, None
     return items, load_questions(config, split)
 
 
 def _check_ids(items: Sequence[Item], questions: Questions, file: str | None) -> None:
-    """Check that lines belong to the questions, before work that takes long or costs money.
+    """Check that lines have ids of the questions, before work that takes long or costs money.
 
-    Lines that do not belong to them give a warning.
+    Warns about lines with other ids.
 
     Raises:
-        InputError: no line belongs to them.
+        InputError: no line has the id of a question.
     """
     ids = {question.id for question in questions.rows}
     unknown = [str(item["id"]) for item in items if item["id"] not in ids]

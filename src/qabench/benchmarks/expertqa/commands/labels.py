@@ -1,7 +1,7 @@
-"""Labels of claims for ``qabench expertqa attribute``: kept ones, and new ones by a model.
+"""Label claims with a model for ``qabench expertqa attribute``, and keep existing labels.
 
-Labels are kept from the input and from an earlier output. New ones are written while they are made,
-so that an interrupted command can be continued.
+Labels of the input and of an earlier output are kept. New labels are written after each batch, so
+that an interrupted command can be continued.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.models.entailment import Entailment, label_claims
 
-# These are labeled and written together: a larger number makes fuller batches, and loses more of
-# them at an interrupt.
+# So many lines are labeled and written together. With more lines, the model's batches are fuller,
+# but an interrupt loses more labels.
 ITEMS_AT_ONCE = 32
 
 
 def labeled(
     items: Sequence[Item], output: Path, load: Callable[[], Entailment], relabel: bool
 ) -> list[Item]:
-    """Return items with their own labels, labels of an earlier output, or new ones by a model.
+    """Return items with the labels of the input, of an earlier output, or new ones by a model.
 
-    New labels are written to the output while they are made, so after Ctrl-C, it has all labels up
-    to then.
+    New labels are written to the output after each batch, so an interrupted command has to label
+    again only the last batch.
     """
     if not relabel and all(_has_own_labels(item) for item in items):
         return _with_own_labels(items, output)
 
-    # The checks come before the first label: the model may need hours for all of them.
+    # All checks come before labeling, which may take hours.
     entailment = load()
     name = entailment.name
     say_on_stderr(f"labels by {name}, {entailment.device}")
@@ -104,7 +104,7 @@ def _check_input_labels(items: Sequence[Item], name: str) -> None:
 
 
 def _label(lines: list[Item], entailment: Entailment, output: Path) -> None:
-    """Set the missing labels, and write the lines that are complete after each batch."""
+    """Set the missing labels. After each batch, write all lines whose claims are labeled."""
     unlabeled = [line for line in lines if not _is_labeled(line)]
     done = len(lines) - len(unlabeled)
     with progress_bar("Labeling answers") as progress:
@@ -120,14 +120,15 @@ def _label(lines: list[Item], entailment: Entailment, output: Path) -> None:
             for claim, label in zip(lacking, label_claims(pairs, entailment), strict=True):
                 claim["label"] = label
             done += len(batch)
-            # The file never has a line with only some labels, which would count as unlabeled claims.
+            # Lines with only some labels are not written: the other claims would count as
+            # unlabeled.
             complete_lines = [line for line in lines if _is_labeled(line)]
             write_items(output, complete_lines)
             progress(done, len(lines))
 
 
 def _has_own_labels(item: Item) -> bool:
-    """Tell whether a line has claims, all with a label by someone who is not stated."""
+    """Tell whether all claims of a line have a label, and the line does not say by which model."""
     return _is_labeled(item) and not item.get("labels_by")
 
 
@@ -142,7 +143,7 @@ def _with_known(
     name: str,
     relabel: bool,
 ) -> Item:
-    """Return a copy of a line with the labels that are known, who made them, and what they are of."""
+    """Return a copy of a line with the known labels, their authors, and a digest of the claims."""
     claims = []
     made_by = set()
     for original in item["claims"]:
@@ -157,15 +158,15 @@ def _with_known(
             claim["label"] = known_labels.get(kept.label_content(claim))
             made_by.add(name)
         if item.get("labels_by"):
-            # Evidence that was edited since then must not keep its labels. The others come back
-            # from ``known_evidence``.
+            # Labels of evidence that was edited later must go. Labels of unchanged evidence are
+            # restored from ``known_evidence`` below.
             claim.pop(EVIDENCE_LABELS, None)
         pieces = known_evidence.get(kept.label_content(claim))
         if pieces:
             claim[EVIDENCE_LABELS] = pieces
         claims.append(claim)
     authors = sorted(made_by - {name})
-    # A line without claims has no labels: it is the model's, like the lines around it.
+    # A line without claims has no labels. Its author is the model, as for the lines around it.
     if name in made_by or not made_by:
         authors.append(name)
     return {

@@ -24,12 +24,12 @@ from qabench.runs.predictions import evaluate_predictions
 
 # The exit code with which shells report a program that Ctrl-C ended.
 INTERRUPTED = 130
-# Most failures of a command have one of few reasons, such as a server that is down.
+# The failures of a command usually have few different reasons, such as a server that is down.
 MAX_REASONS_SHOWN = 5
 
 
 def back_up(output: Path, before: Sequence[Item], items: Sequence[Item], result: str) -> None:
-    """Copy an earlier output whose results would be lost, and say so."""
+    """Back up an earlier output if results in it would be lost, and warn about it."""
     path = back_up_lost(output, before, items, result)
     if path:
         warn(f"{output} has results of other claims: they are kept in {path}")
@@ -59,7 +59,7 @@ def say_unscored(unscored: Sequence[Unscored]) -> None:
 
 
 def say_unreadable(items: Sequence[Item]) -> None:
-    """Count and name verdicts that state neither true nor false, and print the score without them."""
+    """Print which verdicts say neither true nor false, and the mean score without them."""
     places = []
     readable_scores = []
     scores = []
@@ -104,8 +104,8 @@ def print_scores(
 
     Args:
         items: lines of a file of claims.
-        output: the file that has them, for the names of the systems.
-        questions: the questions of the lines. Other lines are left out.
+        output: the file with the lines. Its name is the name of a system without one.
+        questions: the questions of the config. Lines with other ids are left out.
         groups: the prefix of the groups that are printed.
         shown: scores that are printed although they are not main scores.
     """
@@ -115,8 +115,8 @@ def print_scores(
         if item["id"] in ids:
             by_system.setdefault((system, sample), []).append(item)
     lines = list(chain.from_iterable(by_system.values()))
-    # The annotated answers of a config are by several systems, but only one per question: they are
-    # one file of predictions.
+    # The annotated answers of a config are by several systems, but each question has only one
+    # answer, so they are scored together as one file of predictions.
     is_one_file = len({item["id"] for item in lines}) == len(lines)
     if is_one_file:
         by_system = {("", ""): lines}
@@ -125,7 +125,7 @@ def print_scores(
         path = output
         if not is_one_file:
             words = [system]
-            # The first sample is mostly the only one, and needs no number.
+            # Most systems have only one sample, which needs no number.
             if sample != "1":
                 words.append(sample)
             stem = "-".join(filter(None, words)) or output.stem
