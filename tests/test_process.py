@@ -43,6 +43,14 @@ qabench.cli.main = main
 qabench.__main__.run_process()
 """
 
+LONG_OUTPUT = """
+import qabench.__main__, qabench.cli
+from qabench.io.redaction import write_document
+
+qabench.cli.app = lambda: write_document("x" * 10_000_000)
+qabench.__main__.run_process()
+"""
+
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)
@@ -84,3 +92,15 @@ def test_caches_are_closed(tmp_path: Path) -> None:
     done = run(OPEN_CACHE, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["cache.sqlite"]
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_long_output_without_buffers_is_whole_or_an_error(is_read: bool) -> None:
+    # Without its buffers, Python itself drops the rest of a text that was written in part.
+    arguments = [sys.executable, "-u", "-c", LONG_OUTPUT]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        length = len(process.stdout.read(10_000_000 if is_read else 10))
+        process.stdout.close()
+        assert (process.wait(60), process.stderr.read()) == (0 if is_read else 1, b"")
+    assert length == (10_000_000 if is_read else 10)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from qabench import loading_scripts
 from qabench.benchmarks import benchmark
 from qabench.cli import app
+from qabench.errors import InputError
 
 SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
@@ -196,3 +197,28 @@ def test_files_are_written_before_the_screen(tmp_path: Path, monkeypatch: pytest
     lines = tmp_path / "items.jsonl"
     CliRunner().invoke(app, ["score", "fanoutqa", str(predictions), "--config", "sample", "--per-item", str(lines)])
     assert "463f5c17d453c3d3" in lines.read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "score fanoutqa a.jsonl -o a.jsonl",
+        "score fanoutqa b.jsonl name=a.jsonl --per-item ./a.jsonl",
+        "score fanoutqa b.jsonl --questions a.jsonl -o a.jsonl",
+        "score fanoutqa b.jsonl -o new/a.jsonl --per-item new/a.jsonl",
+        "compare fanoutqa b.jsonl,a.jsonl b.jsonl -o a.jsonl",
+        "sample fanoutqa a.jsonl -o a.jsonl",
+        "judge expertqa a.jsonl --replies a.jsonl",
+        "judge expertqa a.jsonl -o a.jsonl",
+        "retrieve a.jsonl --queries b.jsonl -o a.jsonl",
+        "retrieve b.jsonl --queries a.jsonl -o a.jsonl",
+    ],
+)
+def test_no_output_replaces_an_input(arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.jsonl", "b.jsonl"):
+        Path(name).write_text('{"id": "463f5c17d453c3d3", "answer": "x", "text": "x"}\n')
+    done = CliRunner().invoke(app, arguments.split())
+    assert isinstance(done.exception, InputError), done.output
+    assert "a.jsonl; name another file" in str(done.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]

@@ -114,3 +114,12 @@ def test_a_locked_file_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             open_database(path, SCHEMA)
     other.close()
+
+
+def test_an_output_does_not_replace_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("x")
+    check_writable(answers, [None, "-", "", "a model", tmp_path / "other.jsonl"])
+    with pytest.raises(InputError, match=r"would replace \./answers\.jsonl; name another file"):
+        check_writable(answers, ["./answers.jsonl"])

@@ -145,8 +145,15 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_an_aggregate_of_another_type(foreign: Path, tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
-    with pytest.raises(InputError, match=r"edited\.eval is not a log of Inspect AI, or is damaged"):
+    with pytest.raises(InputError, match=r"edited\.eval is not a log of Inspect AI, or is damaged") as raised:
         read_any_log(edited(foreign, tmp_path, place, value))
+    assert "\n" not in str(raised.value) and "https://" not in str(raised.value)
+
+
+def test_a_field_of_another_type_is_named_in_one_line(foreign: Path, tmp_path: Path) -> None:
+    said = r"\(ValidationError: eval\.model: Input should be a valid string, got 5\); copy it again"
+    with pytest.raises(InputError, match=said):
+        read_any_log(edited(foreign, tmp_path, ("eval", "model"), 5))
 
 
 def test_an_aggregate_that_is_too_large_for_a_float(foreign: Path, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from inspect_ai import eval as inspect_eval
 from openai_server import Fault, OpenAIServer
 from scripted_model import run, text
 
-from qabench.runs.log import read_run
+from qabench.errors import InputError, QabenchError
+from qabench.runs.log import failure, read_run
+from qabench.runs.log_types import SampleError
 
 TASKS: dict[str, Any] = {
     "fanoutqa": lambda: fanoutqa_closed_book("sample", prompt="qabench", lemmatizer="simplemma"),
@@ -66,3 +68,17 @@ def test_metrics_of_several_epochs_equal_those_of_score(name: str, tmp_path: Pat
     scores = {name: score.interval.mean for name, score in read_run(log.location).scores().items()}
     shared = {name: value for name, value in scores.items() if name in numbers}
     assert shared and {name: numbers[name] for name in shared} == shared
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (repr(QabenchError("the reply is 'a' and \"b\"")), "the reply is 'a' and \"b\""),
+        (repr(InputError("two\nlines")), "two lines"),
+        ("QabenchError('it's edited')", "it's edited"),
+        ("QabenchError('a', 'b')", "a', 'b"),
+        ("ValueError('x')", "ValueError('x')"),
+    ],
+)
+def test_the_reason_of_a_failure_is_the_message(message: str, reason: str) -> None:
+    assert failure(SampleError(message, "")) == reason

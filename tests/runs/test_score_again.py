@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.cli import app
+from qabench.errors import InputError
 
 FANOUTQA = qabench.benchmark("fanoutqa")
 
@@ -102,3 +103,9 @@ def test_predictions_are_no_log(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": "1", "answer": "x"}))
     words = ["score", "--benchmark", "fanoutqa", str(tmp_path / "a.jsonl"), "--config", "sample"]
     assert "is not a log of another task" in str(CliRunner().invoke(app, words).exception)
+
+
+def test_a_folder_says_to_name_its_logs(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["score", "--benchmark", "fanoutqa", str(tmp_path)])
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception) == f"{tmp_path} is a folder; name its logs of other tasks one by one"

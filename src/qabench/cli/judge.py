@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,7 @@ from qabench.cli.options import (
     PriceOut,
     Scores,
     benchmark_and_files,
+    files_of,
     prices,
 )
 from qabench.cli.output import (
@@ -109,8 +111,13 @@ def judge(
     for option, path in (("--replies", replies), ("--report", report)):
         if dry_run and path:
             raise InputError(f"--dry-run asks no judge, so there is nothing to write for {option}")
-    for path in filter(None, (output, replies, report and report / "index.html")):
-        check_writable(path)
+    kept = list(filter(os.path.exists, judges))
+    if output:
+        check_writable(output, [*kept, replies])
+    if replies:
+        check_writable(replies, kept)
+    if report:
+        check_writable(report / "index.html")
     if replies and len(judges) > 1:
         raise InputError(f"--replies is for a single judge; got {len(judges)}")
 
@@ -275,8 +282,8 @@ def sample(
     from qabench.runs.sampling import sample as drawn
     from qabench.runs.sources import read_evaluations
 
-    check_writable(output)
     benchmark, paths = benchmark_and_files(files)
+    check_writable(output, files_of(paths))
     values = benchmark.checked_options(options)
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         sources = read_evaluations(

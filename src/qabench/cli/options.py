@@ -218,6 +218,17 @@ def benchmark_options(names: Sequence[str]) -> list[inspect.Parameter]:
     return parameters
 
 
+def files_of(arguments: Iterable[str | Path]) -> list[str]:
+    """Return the paths of the files that arguments FILE, NAME=FILE and FILE,FILE name."""
+    from qabench.runs.sources import name_and_path
+
+    paths = []
+    for argument in arguments:
+        _, path = name_and_path(argument)
+        paths += [str(path), *str(path).split(",")]
+    return paths
+
+
 def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]:
     """Return the benchmark and the files of the arguments [BENCHMARK] FILE...
 

@@ -365,6 +365,7 @@ def export(
     in_folder = output is not None and (several or output.is_dir())
     if output is not None and not in_folder and format != EVERY_EVAL_EVER:
         output = _lines_file(output)
+        check_writable(output, logs)
 
     # Write one run after the other.
     for run in sources.evaluations:

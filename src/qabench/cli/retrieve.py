@@ -159,7 +159,7 @@ def retrieve(
 
     # Find what is wrong before documents are read.
     if output:
-        check_writable(output)
+        check_writable(output, [source, queries])
     if source is None:
         # Options that decide how documents are indexed have no effect on an index that exists.
         building_options: Json = {"column": column, "id_column": id_column} | options | word_options

@@ -40,6 +40,7 @@ from qabench.cli.options import (
     SystemColumn,
     benchmark_and_files,
     benchmarks_and_files,
+    files_of,
     on_ray,
     parse_ks,
     score_tables,
@@ -171,8 +172,13 @@ def score(
             raise unknown_name(
                 f"{first_benchmark.title} has no grouping", name, first_benchmark.groupings
             )
-    for path in filter(None, (output, per_item)):
-        check_writable(path)
+    kept: list[str | Path | None] = [questions, human]
+    for _, named in sections:
+        kept += files_of(named)
+    if output:
+        check_writable(output, [*kept, per_item])
+    if per_item:
+        check_writable(per_item, kept)
     form = number_form(percent, decimals)
     if score_only and format != "table":
         raise InputError(f"--score-only prints numbers, so that --format {format} has no effect")
@@ -319,10 +325,10 @@ def compare(
     """
     from qabench.runs import comparing
 
-    if output:
-        check_writable(output)
-    form = number_form(percent, decimals)
     benchmark, paths = benchmark_and_files(files)
+    if output:
+        check_writable(output, [questions, human, *files_of(paths)])
+    form = number_form(percent, decimals)
     inputs = score_tables(paths, score, id_column, system, cluster)
     with columns_named(id_column, answer_column), scoring_progress() as progress:
         comparison = comparing.compare(

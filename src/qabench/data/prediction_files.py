@@ -37,6 +37,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # The first bytes of files. UTF-16 is what a spreadsheet writes as "Unicode text".
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
+# An Arrow file begins with its name, and a stream, as in a saved ``Dataset``, with this mark.
+ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 ZIP = b"PK\x03\x04"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # The folder of a saved ``Dataset`` has this file.
@@ -60,6 +62,11 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
             data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(name, error) from None
+    if data.startswith(ARROW):
+        raise InputError(
+            f"{name} is an Arrow file; save the rows as Parquet (Dataset.to_parquet), or name the whole folder that "
+            "Dataset.save_to_disk wrote"
+        )
     if len(data) > MAX_BYTES:
         raise InputError(
             f"{name} has more than {MAX_BYTES >> 20} MiB, which is the limit for a file"

@@ -136,7 +136,18 @@ def read_reports(path: Path) -> list[Report]:
 
 
 def chosen(report: Report, names: Names = None) -> list[str]:
-    """Return the names of the scores to publish, by default all that the authors report."""
+    """Return the names of the scores to publish, by default all that the authors report.
+
+    Raises:
+        InputError: a score that does not exist, or scores of a task that is not a benchmark's.
+        QabenchError: the report has no scores.
+    """
+    if not report["benchmark"]:
+        raise InputError(
+            f"{report.get('path')} has scores of the task {report['config']!r}, which is not a benchmark of qabench; "
+            "score its answers with a benchmark, and convert these scores: qabench score LOG --benchmark NAME "
+            "--output FILE, then: qabench results FILE"
+        )
     scores = [name for name, value in report["scores"].items() if value is not None]
     if not scores:
         raise QabenchError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from qabench.data.rows import grouped
 from qabench.errors import InputError, QabenchError
 from qabench.io.limits import json_of
-from qabench.io.redaction import printable
+from qabench.io.redaction import printable, quoted
 from qabench.runs.file_kinds import pointer_error
 
 # The version of the format of Inspect's logs that is read here.
@@ -76,7 +76,20 @@ def named_errors(path: str | Path) -> Iterator[None]:
         raise
     except Exception as error:
         # Content in another format can cause any exception.
-        raise damaged(path, f"{type(error).__name__}: {error}") from error
+        raise damaged(path, _one_line(error)) from error
+
+
+def _one_line(error: Exception) -> str:
+    """Return the name and the message of an exception of Inspect's reader in one line."""
+    from pydantic import ValidationError
+
+    name = type(error).__name__
+    if not isinstance(error, ValidationError):
+        return f"{name}: {' '.join(str(error).split())}"
+    # The text of pydantic's exception has several lines, and the address of a page.
+    problem = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(map(str, problem["loc"])) or "the whole"
+    return f"{name}: {field}: {problem['msg']}, got {quoted(problem['input'], 60)}"
 
 
 def damaged(path: str | Path, reason: str) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tempfile
 from collections import Counter
@@ -40,7 +41,7 @@ from qabench.runs.plain import read_plain_header, read_plain_samples
 from qabench.runs.rescoring import rescored
 
 # Inspect writes the repr of an exception.
-_OWN_ERROR = re.compile(r"(?:QabenchError|InputError)\((['\"])(.*)\1\)", re.DOTALL)
+_OWN_ERROR = re.compile(r"(?:QabenchError|InputError)\(((['\"]).*\2)\)", re.DOTALL)
 _CUT_OFF_STOPS = ("max_tokens", "model_length")
 STOPPED = "the run was stopped before the answer"
 # This key of a record's detail says that somebody invalidated the sample with Inspect's command.
@@ -285,5 +286,15 @@ def failure(error: SampleError) -> str:
     message = error.message
     own = _OWN_ERROR.fullmatch(message)
     if own:
-        message = own[2]
+        message = _unquoted(own[1])
     return printable(" ".join(message.split()))
+
+
+def _unquoted(quotation: str) -> str:
+    """Return the text of a quotation in Python's syntax."""
+    # A log that was edited may have a quotation that is not Python's, which only loses its quotes.
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        text = ast.literal_eval(quotation)
+        if isinstance(text, str):
+            return text
+    return quotation[1:-1]

@@ -46,6 +46,8 @@ def scored_again(
         InputError: the file is not a log of another task, or has no answer to a question of the
             benchmark.
     """
+    if Path(path).is_dir():
+        raise InputError(f"{path} is a folder; name its logs of other tasks one by one")
     shared: dict[str, Any] = {"questions": questions, "progress": progress, **options}
     samples = lm_eval_rows(Path(path))
     # Samples with the benchmark's ids are predictions already, which need no matching by text.
