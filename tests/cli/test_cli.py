@@ -207,7 +207,7 @@ def test_files_are_written_before_the_screen(tmp_path: Path, monkeypatch: pytest
         "score fanoutqa b.jsonl --questions a.jsonl -o a.jsonl",
         "score fanoutqa b.jsonl -o new/a.jsonl --per-item new/a.jsonl",
         "compare fanoutqa b.jsonl,a.jsonl b.jsonl -o a.jsonl",
-        "sample fanoutqa a.jsonl -o a.jsonl",
+        "sample fanoutqa a.jsonl --judged gpt --labels 9 -o a.jsonl",
         "judge expertqa a.jsonl --replies a.jsonl",
         "judge expertqa a.jsonl -o a.jsonl",
         "retrieve a.jsonl --queries b.jsonl -o a.jsonl",
