@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -134,7 +134,7 @@ class BM25Index(Displayed):
 
         Args:
             dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, a table of Arrow, a
-                DataFrame of pandas or polars, or any iterable of rows as dicts.
+                frame of pandas or polars, or any iterable of rows as dicts.
             column: the name of one or several string columns.
             filters: columns of strings, numbers or booleans by which a search can be restricted.
                 See ``search``.
@@ -347,7 +347,7 @@ class BM25Index(Displayed):
         digests.
 
         Args:
-            dataset: a ``datasets.Dataset``, or a list of rows or strings, as the index was built
+            dataset: strings, or any dataset that ``from_dataset`` takes, as the index was built
                 from.
             progress: called with the number of added documents, after each block.
 
@@ -357,9 +357,12 @@ class BM25Index(Displayed):
         Raises:
             InputError: see ``add``.
         """
+        if isinstance(dataset, Iterator):
+            # The rows are read twice.
+            dataset = list(dataset)
         source = self._origin.source(dataset)
         if self._origin.cache_key and self._origin.cache_key == source.fingerprint:
-            self._replace(self._content, dataset)
+            self._replace(self._content, source.data)
             return 0, 0
         digests, rows, span = source.digests()
         # The steps below can fail, so they change a copy, which replaces the index at the end.
@@ -372,7 +375,7 @@ class BM25Index(Displayed):
             updated.remove(np.flatnonzero(~keep))
             updated.compact()
             if same < len(digests):
-                updated.add(_from(dataset, int(rows[same])), progress)
+                updated.add(_from(source.data, int(rows[same])), progress)
         else:
             # No document stays, which ``remove`` would refuse, so a new index is built.
             updated._replace(build(source, self.parameters, self.tokenizer, progress))
@@ -381,7 +384,7 @@ class BM25Index(Displayed):
         origin = replace(
             content.origin, span=span, positions=positions, cache_key=source.fingerprint
         )
-        self._replace(content._replace(origin=origin), dataset)
+        self._replace(content._replace(origin=origin), source.data)
         return len(self) - same, int(np.count_nonzero(~keep))
 
     def changes(self, dataset: Any) -> tuple[int, int]:
@@ -502,5 +505,11 @@ def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
 
 
 def _from(data: Any, first: int) -> Any:
-    """Return the rows of a dataset or a list from the position ``first`` on."""
-    return data.select(range(first, len(data))) if hasattr(data, "select") else data[first:]
+    """Return the rows of a dataset, a frame or a list from the position ``first`` on."""
+    if hasattr(data, "skip"):
+        # A ``Dataset`` or an ``IterableDataset``.
+        return data.skip(first)
+    if hasattr(data, "slice") and hasattr(data, "column_names"):
+        # An Arrow table.
+        return data.slice(first)
+    return data[first:]

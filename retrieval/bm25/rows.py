@@ -219,6 +219,8 @@ def rows_of(dataset: Any) -> Any:
             f"the dataset is a {type(dataset).__name__} with the splits {splits}: choose one, such as "
             f"dataset[{next(iter(dataset), 'train')!r}]"
         )
+    if type(dataset).__name__ == "LazyFrame":
+        return dataset.collect()
     if isinstance(dataset, str | bytes | Mapping | Set):
         raise InputError(
             f"the dataset is {dataset!r:.60}; expected a datasets.Dataset, a frame, or a list of rows"

@@ -102,9 +102,8 @@ def json_columns(frame: Any) -> list[str]:
     pandas and polars have no such columns, because their frames do not keep the features of
     ``datasets``.
     """
-    schema = getattr(frame, "schema", None)
     if type(frame).__module__.partition(".")[0] == "pyarrow":
-        return json_columns_of_schema(schema)
+        return json_columns_of_schema(getattr(frame, "schema", None))
     features = getattr(frame, "features", None)
     if not isinstance(features, Mapping):
         return []

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from datasets import Dataset, concatenate_datasets
 from hypothesis import given
@@ -165,6 +167,43 @@ def test_update_compares_rows(numbers: list[int], added: int, removed: int) -> N
     assert index.update(Dataset.from_list(rows)) == (added, removed)
     check(index, dict(enumerate(rows)), {})
     assert index.update(rows) == (0, 0) and before.search("word", 9) == BM25Index.from_dataset(ROWS).search("word", 9)
+
+
+def lazy(rows: list[dict[str, Any]]) -> Any:
+    """The rows as a lazy frame of polars."""
+    return pytest.importorskip("polars", reason="needs polars").DataFrame(rows).lazy()
+
+
+@pytest.mark.parametrize("numbers", [[*range(9)], [0, 2, 3], [8, 7], [5, 0, 1]])
+@pytest.mark.parametrize(
+    "of_rows",
+    [
+        list,
+        iter,
+        Dataset.from_list,
+        lambda rows: Dataset.from_list(rows).to_iterable_dataset(),
+        pa.Table.from_pylist,
+        pa.RecordBatch.from_pylist,
+        pd.DataFrame,
+        lazy,
+        lambda rows: lazy(rows).collect(),
+    ],
+)
+def test_update_takes_what_an_index_is_built_of(of_rows: Any, numbers: list[int]) -> None:
+    """Frames of polars and tables of Arrow ended in an error of their libraries."""
+    index = BM25Index.from_dataset(of_rows(ROWS[:4]), filters="kind")
+    rows = [ROWS[number] for number in numbers]
+    changes = index.changes(of_rows(rows))
+    assert index.update(of_rows(rows)) == changes
+    check(index, dict(enumerate(rows)), {})
+
+
+@pytest.mark.parametrize("of_texts", [list, iter, pd.Series, pa.array, np.array])
+def test_update_of_strings(of_texts: Any) -> None:
+    texts = [row["text"] for row in ROWS]
+    index = BM25Index(of_texts(texts[:4]))
+    assert index.update(of_texts(texts)) == (5, 0)
+    assert index.search("word8", 1).positions == [8]
 
 
 def test_only_an_index_of_the_column_can_be_attached() -> None:
