@@ -1,6 +1,6 @@
 """Evaluations: records of answers with their numbers, and the scores computed from them.
 
-Nothing here depends on a certain benchmark.
+Nothing in this package depends on a particular benchmark.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ class ComparedSystems:
         correction: how p-values are corrected over the pairs.
         resamples: the number of resamples of intervals and tests.
         seed: the seed of intervals and tests.
-        evaluations: label -> what was compared, including systems without the score.
+        evaluations: label -> the evaluation of the system, including systems without the score.
         notes: sentences about systems that are left out.
-        others: the comparisons by further scores, if several were selected, and of groups.
+        others: the comparisons by further scores, if several were selected, and on groups.
         group: the grouping and the group of the questions, or None for all questions.
         corrected: differences of a judge's scores, corrected by labels of people. Never official.
         baseline: the label of the system that all others are compared with, or "" for all pairs.
@@ -81,7 +81,7 @@ class ComparedSystems:
         return not any(pair.only_first or pair.only_second for pair in self.pairs)
 
     def _first_evaluation(self) -> Evaluation | None:
-        """Return an evaluation, all of which are on the same benchmark and config, if any."""
+        """Return the first evaluation, or None. All are on the same benchmark and config."""
         return next(iter(self.evaluations.values()), None)
 
     def about(self) -> str:
@@ -115,12 +115,12 @@ class ComparedSystems:
         return "pairs"
 
     def _about_clusters(self) -> str:
-        """Return over how many clusters of questions the tests and intervals are, or ""."""
+        """Return a phrase with the number of clusters in tests and intervals, or ""."""
         clusters: dict[str, str] = {}
         for label in self.systems:
             if label in self.evaluations:
                 for record in self.evaluations[label].records:
-                    # A question without a cluster is one of its own.
+                    # A question without a cluster counts as a cluster.
                     clusters[record.id] = record.cluster or f"question {record.id}"
         number = len(set(clusters.values()))
         if number == len(clusters):
@@ -158,7 +158,7 @@ class ComparedSystems:
         }
 
     def _corrected_numbers(self) -> dict[str, Any] | None:
-        """Return the numbers that labels of people correct, or None without labels."""
+        """Return scores and differences corrected by labels of people, or None without labels."""
         if not self.corrected:
             return None
         systems: dict[str, dict[str, Any]] = {}
@@ -178,7 +178,7 @@ def score_names(comparisons: Iterable[ComparedSystems]) -> set[str]:
 def shown_comparisons(
     comparisons: Sequence[ComparedSystems], all_scores: bool = False
 ) -> Sequence[ComparedSystems]:
-    """Return the comparisons that tables have: by main scores, or by all of them."""
+    """Return the comparisons that tables show: those by main scores, or all of them."""
     main = [comparison for comparison in comparisons if comparison.spec.main]
     if all_scores or not main:
         # Without a main score, the tables would be empty.
@@ -189,7 +189,7 @@ def shown_comparisons(
 def by_place(
     comparisons: Iterable[ComparedSystems],
 ) -> dict[tuple[str, str], list[ComparedSystems]]:
-    """Return comparisons by their questions and grouping, "" for all questions."""
+    """Return comparisons by (questions, grouping). The grouping is "" for all questions."""
     members: dict[tuple[str, str], list[ComparedSystems]] = {}
     for comparison in comparisons:
         place = (comparison.questions, comparison.grouping)

@@ -73,9 +73,9 @@ class Comparison(ComparedSystems, Displayed):
         return pd.DataFrame(rows)
 
     def tables(self) -> list[Table]:
-        """Return the tables of scores and of pairs. The last one has the notes of all."""
+        """Return the tables of scores and of pairs. The last one has the notes of all tables."""
         tables = self.score_tables(hint=PYTHON_HINT)
-        # A sentence of a log about its samples is among both.
+        # A sentence about the samples of a log can be in both lists.
         sentences = dict.fromkeys([*self.notes, *sentences_about_systems(self)])
         tables[-1].notes.extend(sentences)
         return tables
@@ -88,7 +88,7 @@ class Comparison(ComparedSystems, Displayed):
         Args:
             form: how scores are printed.
             all_scores: whether scores that are not main scores are shown, too.
-            hint: how the number of scores can be shown, for a note if some are hidden.
+            hint: the note if some scores are hidden, with {} in place of the number of all scores.
         """
         return comparison_tables([self, *self.others], form, all_scores, hint)
 
@@ -108,7 +108,7 @@ class Comparison(ComparedSystems, Displayed):
         return comparison_paper_tables([self, *self.others], form, all_scores, titles)
 
     def marks(self) -> Marks:
-        """Return what a table for a paper marks: the best systems, and significant differences."""
+        """Return the marks of a paper's table: the best systems, and significant differences."""
         return marks_of(self)
 
     def to_latex(
@@ -172,7 +172,7 @@ def compare(
     """
     if test not in TESTS:
         raise unknown_name("unknown test", test, TESTS)
-    # This checks the name of the correction before the work.
+    # This raises an error for an unknown correction before any work is done.
     adjust([], correction)
     if baseline and baseline not in evaluations:
         raise unknown_name("there is no system", baseline, list(evaluations))
@@ -252,7 +252,7 @@ def compare_groups(
     p_values: list[float] = []
     for comparison in comparisons:
         p_values += [pair.difference.p_value for pair in comparison.pairs]
-    # ``compare`` corrected over the pairs of one group. Each correction replaces that.
+    # ``compare`` has corrected over the pairs of one group. These p-values replace its p-values.
     corrected = iter(adjust(p_values, correction))
     corrected_comparisons = []
     for comparison in comparisons:

@@ -1,4 +1,4 @@
-"""Comparisons as tables for a paper: what is marked, scores, groups and pairs."""
+"""Comparisons as tables for a paper: scores, groups, pairs, and the marks in them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def comparison_document(
             texts += _pairs_in_latex(members, grouping, form, titles or {})
     corrected_titles = {table.title for table in corrected_tables(first)}
     for table in comparison_tables(comparisons, form, all_scores):
-        # The tables for a paper have the scores, but not those that labels of people correct.
+        # The tables for a paper do not have the scores that are corrected by labels of people.
         is_corrected = table.title in corrected_titles
         has_pairs = PAIR_COLUMNS[0] in table.columns
         if is_corrected and format == "latex":
@@ -113,7 +113,7 @@ def paper_column(comparison: ComparedSystems) -> PaperColumn:
 
 
 def marks_of(comparison: ComparedSystems) -> Marks:
-    """Return what a table for a paper marks: the best systems, and significant differences.
+    """Return the marks of a table for a paper: the best systems, and significant differences.
 
     Nothing is marked if the systems have scores for different questions: then their scores do not
     rank them.
@@ -155,14 +155,15 @@ def _best_labels(comparison: ComparedSystems) -> list[str]:
     values = {label: score.value for label, score in comparison.systems.items()}
     best_of = max if comparison.spec.higher_is_better else min
     best_value = best_of(values.values(), default=0.0)
-    # Sums in another order may differ in their last digit: such systems share the first place.
+    # Equal scores may differ in their last digit because of the order of additions. Such systems
+    # share the first place.
     return [label for label, value in values.items() if abs(value - best_value) <= ROUNDING]
 
 
 def _members_by_grouping(
     comparison: ComparedSystems, of_groups: Iterable[ComparedSystems]
 ) -> dict[str, list[ComparedSystems]]:
-    """Return the comparisons of groups by the same score on the same task, by grouping."""
+    """Return the comparisons on groups of the same task by the same score, by grouping."""
     members: dict[str, list[ComparedSystems]] = {}
     for member in of_groups:
         is_of_task = member.questions == comparison.questions

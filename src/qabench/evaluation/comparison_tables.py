@@ -14,7 +14,8 @@ from qabench.evaluation.pairs import PAIR_COLUMNS
 from qabench.evaluation.tables import correction_tables
 from qabench.io.tables import Table
 
-# How all scores are shown if some are hidden, on the command line and in Python.
+# Notes that say how to show all scores if some are hidden, on the command line and in Python. {}
+# stands for the number of all scores.
 COMMAND_HINT = "--all-scores prints {} scores"
 PYTHON_HINT = "score_tables(all_scores=True) and to_pandas() have {} scores"
 
@@ -31,7 +32,7 @@ def comparison_tables(
         comparisons: at least one.
         form: how scores are printed.
         all_scores: whether scores that are not main scores are shown, too.
-        hint: how the number of scores can be shown, for a note if some are hidden.
+        hint: the note if some scores are hidden, with {} in place of the number of all scores.
     """
     shown = shown_comparisons(comparisons, all_scores)
     tasks = {comparison.questions for comparison in shown}
@@ -39,7 +40,7 @@ def comparison_tables(
     for (questions, grouping), members in by_place(shown).items():
         before = after = ""
         if len(tasks) > 1 and questions:
-            # Tables of several tasks would have equal headings.
+            # Otherwise, tables of several tasks would have equal headings.
             before = f"{questions}: "
         if grouping:
             after = f", by {grouping}"
@@ -54,7 +55,7 @@ def comparison_tables(
 
 
 def corrected_tables(comparison: ComparedSystems) -> list[Table]:
-    """Return the tables of what labels of people correct, or [] without labels."""
+    """Return the tables of values corrected by labels of people, or [] without labels."""
     if not comparison.corrected:
         return []
     evaluations = comparison.evaluations
@@ -82,7 +83,7 @@ def _score_table(
 ) -> Table:
     """Return the table of the scores of some comparisons on the same questions or grouping.
 
-    A single score is in the heading, others are in the first column.
+    A single score is named in the heading, several scores are named in the first column.
 
     Args:
         comparisons: at least one.
@@ -138,7 +139,8 @@ def _pair_table(
             if note := pair.about_questions(own_form):
                 places_by_note.setdefault(note, []).append(", ".join(names))
     for note, places in places_by_note.items():
-        # A note about all rows needs no names. A table of one score on all questions has none.
+        # A note about all rows needs no names of scores and groups, and neither does a table of one
+        # score on all questions.
         if len(places) != len(comparisons):
             note = f"{'; '.join(places)}: {note}"
         table.notes.append(note)
@@ -147,7 +149,7 @@ def _pair_table(
 
 
 def _name_columns(grouping: str, with_score: bool) -> list[str]:
-    """Return the heads of the columns before those of the system. See ``_names``."""
+    """Return the heads of the columns before the column of systems. See ``_names``."""
     columns = []
     if with_score:
         columns.append("score")

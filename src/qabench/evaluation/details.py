@@ -28,7 +28,7 @@ class Strings(DetailForm):
 
     Attributes:
         found: the field with the strings found, in the normal form that was compared.
-        missing: the field with the other ones.
+        missing: the field with the strings that the answer lacks.
     """
 
     found: str
@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a row is right, by the values of some of its keys.
+    """A rule that says whether a row is right, by the values of some of its keys.
 
     Attributes:
         keys: the keys of these values.
@@ -76,7 +76,7 @@ class Rows(DetailForm):
         title: its heading.
         field: the field.
         columns: its columns.
-        verdict: whether each row is right.
+        verdict: the rule that says whether a row is right.
         verdict_title: the heading of the column of the verdicts.
         numbered: whether the first column has the numbers of the rows, from 1.
         warnings: a field with sentences that are shown above the table, or "" for none.
@@ -99,8 +99,8 @@ class RankedPassages(DetailForm):
 
     Attributes:
         field: the field.
-        hits: a field with objects whose "rank" is the position of the passage that has them, and
-            whose "contexts" are marked in it, or "" for none.
+        hits: a field with a list of hits in the passages, or "" for none. A hit is an object with
+            the "rank" of its passage and the "contexts" to mark in the passage.
         unit: what a hit is, in the singular.
     """
 
@@ -115,7 +115,7 @@ class Links(DetailForm):
 
     Attributes:
         title: its heading.
-        field: the field: objects or strings.
+        field: the field with the pages: objects or strings.
         names: keys of a page's name. The first one that a page has is shown.
         notes: keys of remarks about a page.
         counted: the key and value of the pages that the heading counts, or () to count all.
@@ -151,10 +151,10 @@ class Texts(DetailForm):
 
     Attributes:
         title: its heading.
-        field: the field: strings, or objects.
+        field: the field with the texts: strings, or objects.
         key: the key of the text, if the items are objects.
         number: the key of a number before the text, if the items are objects, or "" for none.
-        fewest: shorter lists are not shown.
+        fewest: the minimum length of the list. Shorter lists are not shown.
     """
 
     title: str
@@ -166,7 +166,7 @@ class Texts(DetailForm):
 
 @dataclass(frozen=True, slots=True)
 class Hidden(DetailForm):
-    """Fields that are not shown, because other ones say the same.
+    """Fields that are not shown, because other fields say the same.
 
     Attributes:
         fields: their names.

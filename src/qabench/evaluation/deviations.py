@@ -18,7 +18,8 @@ def deviations_of(evaluation: ScoredRecords, score: Score) -> list[str]:
         # The scores of other tasks are neither official nor unofficial.
         return []
     sentences = []
-    # Pass@k is of a score of the authors. How often each question was asked is said below.
+    # Pass@k is an estimate from a score of the authors. That each question was asked several times
+    # is a deviation below.
     if not (score.spec.official or score.spec.reducer):
         sentences.append("not a score of the benchmark's authors")
     sentences += _signature_deviations(evaluation, score.spec)
@@ -28,7 +29,7 @@ def deviations_of(evaluation: ScoredRecords, score: Score) -> list[str]:
             sentence += f" ({reason})"
         sentences.append(sentence)
     group = score.spec.group
-    # All scores of a group have these, and counting the records takes longest.
+    # These deviations are the same for all scores of a group, and counting the records takes long.
     sentences += evaluation.once(f"asked {group}", lambda: _asked_deviations(evaluation, group))
     if score.left_out and not score.spec.partial:
         sentences.append(f"{score.left_out} of {len(evaluation.records)} answers are left out")
@@ -100,7 +101,7 @@ def _signature_deviations(evaluation: ScoredRecords, spec: ScoreSpec) -> list[st
     try:
         name = signature_name(line)
     except InputError as error:
-        # A log of another version, or an edited one.
+        # The log is of another version of qabench, or was edited.
         return [str(error)]
     if name not in evaluation.declarations:
         return [

@@ -71,7 +71,7 @@ class Evaluation(ScoredRecords, Displayed):
             for spec in without_readable(self.score_specs):
                 if spec.name in scores:
                     listed.append(spec.name)
-            # A reason that is about this score says more than one about all scores.
+            # The reason why this score is undefined says more than a reason about all scores.
             reason = self.undefined().get(name) or self.why_unscored()
             if not reason:
                 reason = f"the scores are {', '.join(listed)}"
@@ -86,7 +86,7 @@ class Evaluation(ScoredRecords, Displayed):
         return deviations_of(self, score)
 
     def problem_sentences(self, most: int | None = None) -> list[str]:
-        """Return the problems, one sentence per kind, with the first ids; at most ``most``."""
+        """Return the problems, one sentence per kind with the first ids, but at most ``most``."""
         return problem_sentences(self, most)
 
     def as_dict(self, by: Sequence[str] = ()) -> Json:
@@ -194,7 +194,7 @@ class Evaluation(ScoredRecords, Displayed):
 
 
 def _numbers(score: Score | None) -> Json:
-    """Return the numbers of a score by column. An undefined one has n only."""
+    """Return the numbers of a score by column. An undefined score has n only."""
     if score is None:
         return {"n": 0}
     interval = score.interval

@@ -1,4 +1,4 @@
-"""What readers of scores by group must know: groups that overlap, and records in no group."""
+"""Notes on scores by group: which groups overlap, and which questions are in no group."""
 
 from __future__ import annotations
 

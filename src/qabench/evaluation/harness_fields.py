@@ -1,7 +1,8 @@
-"""What the fields of a harness's log mean for signatures.
+"""Which fields of a harness's log are in signatures, and why.
 
-Each harness has tables of the fields that its logs have. A field or an argument that is not in these
-tables is signed, and a deviation, until somebody decides. docs/reference/signatures.md shows them.
+Each harness has tables of the fields that its logs have. A field or an argument that is not in
+these tables is signed, and counts as a deviation, until a developer classifies it.
+docs/reference/signatures.md shows them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 from qabench.data.rows import Json
 from qabench.evaluation.signature import digest
 
-# A deviation, unless the benchmark declares the value official.
+# The value is in the signature. It is a deviation, unless the benchmark declares it official.
 SIGNED = "signed"
-# Signed, as a part of the system that is evaluated.
+# The value is in the signature, as a part of the system that is evaluated.
 SYSTEM = "system"
-# Changes no reply, or is checked in another way.
+# The value is not in the signature: it changes no reply, or is checked in another way.
 UNSIGNED = "unsigned"
 Facts = Mapping[str, tuple[str, str]]
 """Name of a field -> its treatment, and the reason."""

@@ -77,7 +77,9 @@ class Quality:
         score: what was judged.
         items: the items with a verdict and a label.
         measures: name -> value with its interval, without measures that are undefined.
-        counts: tp, fn, fp and tn; items without a readable verdict; and those without a verdict.
+        counts: "tp", "fn", "fp" and "tn", and the numbers of items whose verdict is "unreadable"
+            and of items "without_verdict".
+        groups: grouping -> group -> the quality on the items of the group.
     """
 
     judge: str
@@ -157,7 +159,7 @@ def _rows(items: Sequence[JudgedItem]) -> Any:
         labels.append(item.label or 0)
     says_yes = np.array(verdicts) >= 0.5
     is_yes = np.array(labels) >= 0.5
-    # The order of the arguments of all measures.
+    # The columns are in the order of the arguments of all measures.
     columns = (says_yes & is_yes, ~says_yes & is_yes, says_yes & ~is_yes, ~says_yes & ~is_yes)
     return np.column_stack(columns).astype(np.float64)
 
@@ -165,7 +167,7 @@ def _rows(items: Sequence[JudgedItem]) -> Any:
 def _groups(
     judge: str, score: JudgedScore, items: Sequence[JudgedItem]
 ) -> dict[str, dict[str, Quality]]:
-    """Return the quality on each group by grouping: quarters of length, and those of the items."""
+    """Return the quality by grouping and group: quarters of length, and the items' groupings."""
     members: dict[str, dict[str, list[JudgedItem]]] = {}
     for item in items:
         for grouping, names in item.groups.items():
@@ -231,7 +233,7 @@ class JudgePair:
 
 
 def judge_pairs(qualities: Sequence[Quality], **testing: Any) -> list[JudgePair]:
-    """Return paired tests of each two judges on common items, corrected over all pairs (Holm)."""
+    """Test each two judges on their common items. p-values are corrected over all pairs (Holm)."""
     pairs = []
     for first, second in combinations(qualities, 2):
         if first.score.name != second.score.name:
@@ -265,7 +267,7 @@ def judge_pairs(qualities: Sequence[Quality], **testing: Any) -> list[JudgePair]
 
 
 def quality_table(qualities: Sequence[Quality]) -> Table:
-    """Return one row per score, measure and judge."""
+    """Return a table with one row per score, measure and judge."""
     rows: list[list[Any]] = []
     scores = {quality.score.name: quality.score for quality in qualities}
     for name in scores:
@@ -299,7 +301,7 @@ def _cells(quality: Quality, measure: str) -> list[Any]:
 
 
 def group_tables(qualities: Sequence[Quality], named: Sequence[str] = ()) -> list[Table]:
-    """Return sensitivity and specificity by group: of the named groupings, or of all short ones.
+    """Return tables of sensitivity and specificity by group, for named or all short groupings.
 
     Raises:
         InputError: no item has a group of a named grouping.
@@ -309,7 +311,7 @@ def group_tables(qualities: Sequence[Quality], named: Sequence[str] = ()) -> lis
         if name not in groupings:
             raise unknown_name("what was judged has no grouping", name, groupings)
     tables = []
-    # All groups of a grouping that is named are shown, and otherwise short tables only.
+    # A named grouping is shown with all of its groups. Otherwise, only short tables are shown.
     for grouping in named or groupings:
         rows: list[list[Any]] = []
         groups: set[str] = set()
@@ -328,7 +330,7 @@ def group_tables(qualities: Sequence[Quality], named: Sequence[str] = ()) -> lis
 
 
 def pair_tables(pairs: Sequence[JudgePair]) -> list[Table]:
-    """Return the comparison of judges, or [] without a pair."""
+    """Return the table of compared judges, or [] without a pair."""
     if not pairs:
         return []
     rows: list[list[Any]] = []

@@ -1,8 +1,8 @@
-"""What a model judged item by item, and its scores corrected by labels of people.
+"""Items that a model judged, and the scores from its verdicts, corrected by labels of people.
 
-A benchmark says which of its scores are verdicts of a model (``Benchmark.judged``). Labels of people
-are of a random part of the same items. The corrected values are estimates of what people would say
-of all items. They are never official.
+A benchmark says which of its scores are verdicts of a model (``Benchmark.judged``). People labeled
+a random part of the same items. The corrected values estimate the scores that people's labels of
+all items would give, and are never official.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ABOUT = (
 # With fewer labels, the intervals may be too narrow or too wide: they were simulated for 50 and
 # more.
 FEW_LABELS = 30
-# Characters of an answer that are compared, because spreadsheets cut cells at 32,767.
+# The number of characters of an answer that are compared. Spreadsheets cut cells at 32,767.
 MAX_COMPARED = 30_000
 COLUMNS = ("score", "judge", "corrected", "95% interval", "labels", "worth", "n")
 
@@ -42,7 +42,7 @@ class JudgedItem:
         verdict: a number from 0 to 1, such as 1 for right.
         label: what people in the dataset said of the item, on the same scale. None if unknown.
         text: what was judged.
-        question: its text.
+        question: the text of the question.
         reference: the reference answer, or "".
         groups: grouping -> the groups that the question is in.
         length: the characters of the whole answer.
@@ -99,7 +99,7 @@ class Label:
     Attributes:
         value: a number from 0 to 1.
         weight: the number of items that it stands for, if the labeled part was drawn unevenly.
-        answer: what the person looked at, or "" if that is not known.
+        answer: the text that the person labeled, or "" if it is not known.
     """
 
     value: float
@@ -107,7 +107,7 @@ class Label:
     answer: str = ""
 
     def is_of(self, item: JudgedItem) -> bool:
-        """Tell whether the person looked at this item, as far as its text shows."""
+        """Tell whether the person labeled this item's text, or one of the two texts is unknown."""
         if not self.answer or not item.text:
             return True
         return _compared(self.answer) == _compared(item.text)
@@ -125,7 +125,8 @@ class Labels:
     Attributes:
         source: the file, or "dataset".
         by_item: (item id, system) -> label. The system is "" if the labels are for any system.
-        of_dataset: whether the dataset has them. Their ids begin with the name of the score.
+        of_dataset: whether the labels are from the dataset. Then the item ids begin with the name
+            of the score.
     """
 
     source: str
@@ -133,12 +134,12 @@ class Labels:
     of_dataset: bool = False
 
     def of_score(self, score: JudgedScore, item: JudgedItem, system: str) -> Label | None:
-        """Return the label of an item of a system, or None.
+        """Return the label for a score of a system's item, or None.
 
-        A person may have labeled the item once for all scores. A label for this score is more
-        specific.
+        A label may be for one score, or for all scores of the item. The label for this score comes
+        first.
         """
-        # A label for any system is used where there is none for this one.
+        # A label for any system is used if there is none for this system.
         for key in (_key(score, item), item.id):
             label = self.by_item.get((key, system)) or self.by_item.get((key, ""))
             if label is not None:
@@ -219,7 +220,7 @@ def dataset_labels(scores: Iterable[JudgedScore]) -> Labels:
 
 
 def _key(score: JudgedScore, item: JudgedItem) -> str:
-    """Return the item with its score: an item can have a label for each of several scores."""
+    """Return the key of an item's label for one score. Each score can have another label."""
     return f"{score.name}:{item.id}"
 
 
@@ -229,7 +230,7 @@ def corrected(
     """Return the corrected scores of one system, and sentences about labels that were not used.
 
     Raises:
-        InputError: no label is of an item of these scores, or too few are.
+        InputError: no label is for an item of these scores, or too few labels are.
     """
     corrections = []
     other_answers: list[str] = []
@@ -271,7 +272,7 @@ def corrected(
 def _item_labels(
     score: JudgedScore, labels: Labels, system: str
 ) -> tuple[list[Label | None], list[str]]:
-    """Return the label of each item, and the ids of the items whose label is of another answer.
+    """Return the label of each item, and the ids of items whose label is for another answer.
 
     Raises:
         InputError: a label is not a number from 0 to 1.
@@ -293,14 +294,14 @@ def _item_labels(
 
 
 def _ids_without_item(scores: Sequence[JudgedScore], labels: Labels, system: str) -> list[str]:
-    """Return the ids of the labels for this system, or any, that no item of the scores has."""
+    """Return the ids of labels for this or any system that are not ids of items of the scores."""
     item_ids: set[str] = set()
     for score in scores:
         for item in score.items:
             item_ids |= {item.id, _key(score, item)}
     unknown = []
     for id, labeled_system in labels.by_item:
-        # A file of labels may have other systems, too.
+        # A file may have labels for other systems, too.
         if labeled_system in ("", system) and id not in item_ids:
             unknown.append(id)
     return unknown
@@ -347,7 +348,8 @@ def _values(labels: Sequence[Label | None]) -> list[float | None]:
 
 
 def _weights(labels: Sequence[Label | None]) -> list[float] | None:
-    # The weights of items without a label do not count. A 1 leaves equal weights equal.
+    # The weights of items without a label do not count. With 1 for these items, equal weights stay
+    # equal.
     weights = []
     for label in labels:
         weights.append(1.0 if label is None else label.weight)
@@ -398,7 +400,7 @@ def correction_table(corrections: Mapping[str, Sequence[Correction]]) -> Table:
             if several:
                 cells.insert(1, label)
             rows_by_score.setdefault(correction.score.name, []).append(cells)
-    # The systems are next to each other by score.
+    # The rows of a score are next to each other.
     rows = list(chain.from_iterable(rows_by_score.values()))
     worth = "worth: as many labels without the judge would give an interval as narrow"
     notes = [f"labels: {', '.join(sources)}", ABOUT, worth]

@@ -27,7 +27,7 @@ def judged_means(evaluation: ScoredRecords, judge_scores: Sequence[str] = ()) ->
     judged = []
     for spec in of_judge or means:
         items = _items(spec, evaluation.records)
-        # Numbers such as seconds or points are no verdicts.
+        # Numbers such as seconds or points are not verdicts.
         if items and all(0 <= item.verdict <= 1 for item in items):
             judged.append(JudgedScore(spec.name, spec.title, "right", spec.unit, items))
     return judged
@@ -43,7 +43,7 @@ def _items(spec: ScoreSpec, records: Sequence[Record]) -> list[JudgedItem]:
             continue
         id = record.id
         if has_epochs:
-            # The answers of the epochs differ, so each has a label of its own.
+            # The answers of the epochs differ, so each needs another label.
             id = f"{record.id}/{record.epoch}"
         items.append(
             JudgedItem(

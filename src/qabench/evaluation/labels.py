@@ -1,4 +1,4 @@
-"""Labels that tell evaluations apart, and lines that name the systems that they are about."""
+"""Labels that tell evaluations apart, and notes that name the systems they are about."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Line = TypeVar("Line")
 MAX_LABEL_LENGTH = 80
 # The end of a name is kept, because checkpoints and settings differ there.
 LABEL_END_LENGTH = 34
-# Arguments of runs that say nothing about the system, or that another part of the label says.
+# Arguments of runs that say nothing about the system, or that another part of the label shows.
 NO_LABELS = {"model_path", "cache", "max_connections", "max_retries", "timeout"}
 
 
@@ -91,7 +91,7 @@ def _distinguished(
 
 
 def with_systems(lines_by_system: Mapping[str, Iterable[Line]]) -> list[tuple[str, Line]]:
-    """Return each distinct line once, after the systems that have it, or after "" if all do."""
+    """Return each distinct line once, with the systems that have it, or "" if all of them do."""
     systems_by_line: dict[Line, list[str]] = {}
     for system, lines in lines_by_system.items():
         for line in dict.fromkeys(lines):

@@ -1,4 +1,4 @@
-"""Evaluations of the same questions: matched by id, compared, or joined as samples of one system.
+"""Evaluations of the same questions: matched by id, or joined as samples of one system.
 
 If questions have several samples, 0/1 scores also have pass@k and pass^k.
 """
@@ -18,12 +18,12 @@ from qabench.evaluation.signature import VERSION, parse, with_fields
 
 # The key in ``Record.detail`` of lm-evaluation-harness's digest of all fields of a document.
 DOC_HASH = "doc_hash"
-# Each k has a score if there are at most this many samples.
+# Up to this number of samples, every k has a score.
 EVERY_K = 8
 
 
 def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return evaluations of the same questions, with the config of the first one.
+    """Check that evaluations are of the same questions, and return them with the first config.
 
     Raises:
         InputError: an id has another question, target or document in another log, or two logs have
@@ -56,10 +56,10 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def common_scores(evaluations: Sequence[Evaluation], names: Names) -> list[ScoreSpec]:
-    """Return the scores that all evaluations have, or the named ones of these.
+    """Return the scores that all evaluations have, or only those with the given names.
 
     Raises:
-        InputError: the evaluations have no score in common, or not a named one.
+        InputError: the evaluations have no score in common, or a named score is not in all of them.
     """
     # Tables and errors list the scores in the order of the first log.
     common = list(evaluations[0].score_specs)
@@ -109,9 +109,9 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     """Return an evaluation with pass@k and pass^k after each 0/1 score, if it has several samples.
 
     Args:
-        evaluation: whose records are the samples.
-        ks: at most the number of samples of each question, or () for every k from 2 up to
-            ``EVERY_K``, then powers of two and the number of samples.
+        evaluation: the evaluation, whose records are the samples.
+        ks: the values of k, each at most the number of samples of every question. () means all k
+            from 2 to ``EVERY_K``, larger powers of two, and the number of samples.
 
     Raises:
         InputError: a question has fewer samples than a chosen k.
@@ -119,17 +119,18 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     if not ks and all(record.epoch == 1 for record in evaluation.records):
         return evaluation
     columns = column_names(evaluation.records)
-    # The harness may have computed one of them, too. The last one of a name counts.
+    # The harness may have computed a score with the same name, which is then replaced.
     specs: dict[str, ScoreSpec] = {}
     # A dict as an ordered set.
     notes = dict.fromkeys(evaluation.notes)
     for spec in evaluation.score_specs:
         if isinstance(spec.reducer, Pass):
-            # Earlier ones may be for other numbers of samples.
+            # Estimates that were added earlier may be for another number of samples.
             continue
         specs[spec.name] = spec
         if spec.reducer:
-            # A score of the harness that is reduced already, such as by the maximum.
+            # The harness has already reduced the samples of this score, for example to their
+            # maximum.
             continue
         for column_spec in present([spec], columns):
             sizes = _sample_counts(evaluation, column_spec)
@@ -152,7 +153,7 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
 
 
 def _sample_counts(evaluation: Evaluation, spec: ScoreSpec) -> list[int]:
-    """Return each question's number of samples, or [] for a score that is not 0 or 1."""
+    """Return each question's number of samples, or [] if the score is not a 0/1 score."""
     if spec.function:
         return []
     sizes = []
@@ -176,7 +177,7 @@ def _default_ks(n_samples: int) -> list[int]:
 
 
 def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """Return evaluations of one system on the same questions as one with all samples.
+    """Join evaluations of one system on the same questions into one with all samples.
 
     The signature has all values of fields that differ, such as a seed, joined by "+".
 
@@ -217,7 +218,7 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         for spec in evaluation.score_specs:
             specs[spec.name] = spec
         recorded |= evaluation.recorded
-        # The status of the first run that is not complete is that of all.
+        # The first run that was not a success determines the status.
         if status == "success":
             status = evaluation.status
         unscored = unscored or evaluation.unscored

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-# Providers of Inspect that serve the models of others: the model's own name comes after them.
-# Others, such as openai/gpt-4o, made the model.
+# Inspect's providers that serve models of other companies. The model's name follows the provider's.
+# Providers that are not listed, as in openai/gpt-4o, made the model.
 SERVERS = (
     *("azureai", "bedrock", "cloudflare", "fireworks", "groq", "hf", "hf-inference-providers"),
     *("litellm-proxy", "llama-cpp-python", "nnterp", "ollama", "openrouter", "sagemaker"),
     *("sambanova", "sglang", "together", "transformer_lens", "vllm", "vllm-completions"),
 )
-# Providers whose second part is a service: openai-api/SERVICE/NAME.
+# Providers that the name of a service follows: openai-api/SERVICE/NAME.
 WITH_SERVICE = ("openai-api", "openai-api-completions")
 
 

@@ -1,4 +1,4 @@
-"""What readers of the scores must know: commands, ``repr`` and notebooks show these notes."""
+"""Notes for readers of an evaluation's scores, which commands, ``repr`` and notebooks show."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def problem_sentences(evaluation: ScoredRecords, most: int | None = None) -> lis
 
     Args:
         evaluation: the evaluation.
-        most: the number of sentences after which the others are only counted.
+        most: the maximum number of sentences. One more sentence counts the others.
     """
     missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in evaluation.problems)
     unusable_named = any(
@@ -101,9 +101,9 @@ def undefined_sentences(evaluation: ScoredRecords) -> list[str]:
 
 
 def left_out_sentences(evaluation: ScoredRecords, specs: Sequence[ScoreSpec]) -> list[str]:
-    """Return how many records of a log of another task have no value of a score."""
+    """Return sentences that count the records without a score, for a log of another task."""
     if evaluation.benchmark:
-        # The deviations of its scores say so.
+        # The deviations of a benchmark's scores say so.
         return []
     shown = [spec.name for spec in specs if not spec.reducer]
     names_by_count: dict[int, list[str]] = {}

@@ -57,7 +57,7 @@ class NumberForm:
         return f"[{self.number(interval.low, sign)}, {self.number(interval.high, sign)}]"
 
     def fitting(self, specs: Iterable[ScoreSpec]) -> NumberForm:
-        """Return this form, without percent for a score that is not a share (facts per answer)."""
+        """Return this form, without percent for scores that are not shares (facts per answer)."""
         if all(spec.share for spec in specs):
             return self
         return replace(self, percent=False)
@@ -70,7 +70,7 @@ def number_form(percent: bool = False, decimals: int | None = None) -> NumberFor
     """Return the form that options ask for.
 
     Raises:
-        InputError: a number of decimals that is negative or above what a number has.
+        InputError: a number of decimals that is negative or above ``MAX_DECIMALS``.
     """
     if decimals is None:
         decimals = PERCENT_DECIMALS if percent else DECIMALS

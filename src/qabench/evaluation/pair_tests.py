@@ -22,7 +22,7 @@ from qabench.stats.units import scores as sums_to_scores
 
 @dataclass(frozen=True, slots=True)
 class _SystemResults:
-    """What tests need of a system.
+    """The results of a system that paired tests use.
 
     Attributes:
         means: question -> the mean values of the score's columns over the question's epochs.
@@ -43,8 +43,8 @@ def tested_pairs(
 ) -> list[Pair]:
     """Test each pair of systems on their common questions.
 
-    Pairs without a common question, or whose score is undefined on these, are left out. p-values
-    are not corrected yet.
+    Pairs without a common question are left out, and so are pairs with a score that is undefined on
+    the common questions. p-values are not corrected yet.
 
     Args:
         evaluations: label -> evaluation. Pairs are returned in the order of the labels.
@@ -61,7 +61,7 @@ def tested_pairs(
             _question_means(evaluation, spec), evaluation.answered_ids()
         )
         clusters |= clusters_of(evaluation.records)
-    # Pairs with the same common questions are tested together: they share the random draws.
+    # Pairs with the same common questions are tested together, so that they share the random draws.
     pairs_by_questions: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for first, second in label_pairs:
         second_means = systems[second].means
@@ -81,7 +81,8 @@ def _question_means(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[f
     for id, samples in rows_by_question(spec, evaluation.columns()).items():
         rows = reduced(spec, samples)
         means[id] = rows[0]
-        # Most questions have one sample, and the mean of NumPy takes much longer than no mean.
+        # Most questions have one sample, for which calling NumPy would take much longer than
+        # returning its values.
         if len(rows) > 1:
             means[id] = np.mean(rows, axis=0).tolist()
     return means
@@ -103,13 +104,13 @@ def _tested_on(
         ids: the ids of the common questions.
         label_pairs: the labels of two systems each.
         systems: the results of the systems by label.
-        clusters: question -> its cluster. Other questions are on their own.
+        clusters: question -> its cluster. A question without one counts as a cluster.
         spec: the score.
         test: see ``qabench.stats.paired_test``.
         resamples: see ``qabench.stats.paired_test``.
         seed: see ``qabench.stats.paired_test``.
     """
-    # The better system has the larger score times the sign.
+    # With this sign, the better system has the larger number.
     sign = 1 if spec.higher_is_better else -1
     function = spec.resampled or spec.function or mean
     rows: dict[str, Array] = {}
@@ -124,7 +125,7 @@ def _tested_on(
     for first, second in label_pairs:
         if first not in rows or second not in rows:
             continue
-        # On the common questions, another system may be better than on all.
+        # The better system on the common questions need not be the better one on all questions.
         if sign * scores[first] < sign * scores[second]:
             first, second = second, first
         better_first.append((first, second))
@@ -145,7 +146,8 @@ def _tested_on(
     )
     pairs = []
     for (first, second), difference in zip(better_first, differences, strict=True):
-        # Times n, contributions to a mean are differences of questions, as ROUNDING expects.
+        # Multiplied by n, the contributions to a mean are differences of single questions, for
+        # which ROUNDING is meant.
         gains = sign * len(ids) * contributions(rows[first], rows[second], function)
         least_difference = detectable_difference(
             tested_rows[first], tested_rows[second], function, difference.interval
@@ -173,7 +175,7 @@ def _pair(
     gains: Array,
     least_difference: float | None,
 ) -> Pair:
-    """Return a tested pair, with the numbers of questions in it.
+    """Return a tested pair with its counts of questions.
 
     Args:
         labels: the labels of the two systems, the better one first.
@@ -208,7 +210,7 @@ def _pair(
 
 
 def _statistics(means: Mapping[str, list[float]], ids: Sequence[str], function: Function) -> Array:
-    """Return what a function of sums needs of some questions: an array (questions, columns)."""
+    """Return the statistics that a score's function sums: an array (questions, columns)."""
     columns = [means[id] for id in ids]
     if function is mean:
         # In Fortran order, NumPy adds a column pairwise, which is more exact.
@@ -217,11 +219,11 @@ def _statistics(means: Mapping[str, list[float]], ids: Sequence[str], function: 
 
 
 def contributions(first: Array, second: Array, function: Function) -> Array:
-    """Return how much of the difference of two systems each unit makes, 0 where that is undefined.
+    """Return what each unit contributes to the difference of two systems, or 0 if undefined.
 
-    It is the mean of two changes: of the first system's score if it had the second's result of the
-    unit, and of the second's if it had the first's. For a mean, these are the differences of the
-    units divided by their number.
+    A contribution is the mean of two changes: by how much the first system's score falls if it gets
+    the second system's result on the unit, and by how much the second system's score rises if it
+    gets the first system's. For a mean, it is the unit's difference divided by the number of units.
     """
     change = first - second
     first_total, second_total = first.sum(axis=0), second.sum(axis=0)
@@ -238,7 +240,7 @@ def detectable_difference(
     """Return the smallest difference that a test of this size would find with a power of 80%.
 
     ``qabench.stats.power.detectable`` computes it. None if so few units differ that the variance
-    says little, or if all differ by the same.
+    says little, or if all differ by the same amount.
 
     Args:
         first: the statistics of the first system, one row per unit.

@@ -76,7 +76,7 @@ class Pair:
 
     @property
     def is_equal(self) -> bool:
-        """Return whether no question makes a difference."""
+        """Return whether no question contributes to a difference between the systems."""
         return not (self.wins or self.losses) and abs(self.difference.interval.mean) <= ROUNDING
 
     def has(self, label: str) -> bool:
@@ -107,7 +107,7 @@ class Pair:
         return ", ".join(clauses)
 
     def about_questions(self, form: NumberForm = PLAIN) -> str:
-        """Return on which questions the systems are compared if one of them has others, or ""."""
+        """Return a sentence on the common questions if a system has further ones, or ""."""
         if not (self.only_first or self.only_second):
             return ""
         first_score = form.number(self.scores[0]) + form.unit
@@ -144,7 +144,7 @@ class Pair:
         return data
 
     def cells(self, form: NumberForm = PLAIN) -> list[Any]:
-        """Return the row of a table of pairs."""
+        """Return the cells of the pair's row in a table with ``PAIR_COLUMNS``."""
         interval = self.difference.interval
         least = NO_BOUNDS
         if self.detectable is not None:

@@ -76,7 +76,7 @@ def paper_table(
     """Return columns as a table, with notes for its readers.
 
     Args:
-        columns: at least one, of all evaluations.
+        columns: at least one. Each has the scores of all evaluations.
         evaluations: label -> its evaluations, one per config.
         form: how scores are printed.
         titles: benchmark -> its title, such as "fanoutqa" -> "FanOutQA".
@@ -118,7 +118,11 @@ def paper_table(
 
 
 def with_groups(whole: PaperColumn, groups: Sequence[PaperColumn]) -> list[PaperColumn]:
-    """Return the column of all questions and those of groups, whose test the caption names."""
+    """Return the columns of all questions and of groups.
+
+    If groups were tested, the column of all questions loses its test, so that the caption names the
+    groups' test.
+    """
     marks = whole.marks
     if any(group.marks.test for group in groups):
         marks = replace(marks, test="")

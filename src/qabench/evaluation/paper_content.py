@@ -1,4 +1,4 @@
-"""The content of a table for a paper: its columns, marks and caption, whatever its format."""
+"""The content of a table for a paper in any format: its columns, marks and caption."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class Marks:
 
     Attributes:
         best: the labels of the systems with the best value, which are bold.
-        better: those that are significantly better than the baseline.
-        worse: those that are significantly worse than the baseline, or than the best system.
+        better: the labels of the systems that are significantly better than the baseline.
+        worse: the labels of the systems that are significantly worse than the baseline, or without
+            one, than the best system.
         test: how differences were tested, such as "two-sided paired randomization test, p < 0.05".
         baseline: the system with which all others are compared. "" for the best system of each
             column.
@@ -44,7 +45,8 @@ class PaperColumn:
         marks: what is bold and marked.
         group: the group of questions, such as "math", or "" for all questions.
         title: the head of the column. "" for the score's title, or for the group with its n.
-        over: the head above all columns of one config, in a table of several configs. Else "".
+        over: the head above all columns of one config, in a table of several configs. "" in a table
+            of one.
     """
 
     spec: ScoreSpec
@@ -83,10 +85,12 @@ class PaperContent:
     Attributes:
         systems: the labels of the rows.
         columns: at least one.
-        caption: its sentences, without what the table says of its own marks and numbers.
-        signatures: short ones, at the end of the caption.
-        notes: sentences for the author, such as deviations: comments of LaTeX, a list in Markdown.
-        full_signatures: also comments of LaTeX.
+        caption: the sentences of the caption, without those about numbers and marks, which
+            ``sentences`` adds.
+        signatures: the short signatures, for the end of the caption.
+        notes: sentences for the author, such as deviations. They are comments in LaTeX, and a list
+            in Markdown.
+        full_signatures: the full signatures, which are comments in LaTeX.
         form: how scores are printed.
         label: the label by which the text refers to the table, such as "fanoutqa-dev".
     """
@@ -162,7 +166,7 @@ class PaperContent:
         return sentences
 
     def _places(self, columns: Sequence[PaperColumn]) -> list[str]:
-        """Return the names of columns, of all that a config has its name, and [] for all columns."""
+        """Return short names of columns: [] for all, and a config's name for all of its columns."""
         if len(columns) == len(self.columns):
             return []
         names: dict[str, None] = {}
@@ -191,7 +195,7 @@ class PaperContent:
 
 
 def as_sentence(text: str) -> str:
-    """Return a text with a period. It may begin with a name, whose letters stay as they are."""
+    """Return a text with a final period. Its first letter stays, because it may begin a name."""
     return f"{text.removesuffix('.')}."
 
 

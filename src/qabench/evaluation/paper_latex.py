@@ -22,14 +22,15 @@ from qabench.io.tables import Table
 _LATEX_MARKS = {BETTER: r"\dagger", WORSE: r"\ddagger"}
 # The width of a line in a column's head, in characters of LaTeX.
 HEAD_WIDTH = 12
-# Widths in characters: of a column of a page, and of the page, in LaTeX's article.
+# The widths of one column of a page and of the whole page in LaTeX's article, in characters.
 ONE_COLUMN_WIDTH, FULL_WIDTH = 42, 72
-# Lines of a table that fit on a page of article, and those of a block's head and rules.
+# The number of a table's lines that fit on a page of LaTeX's article, and the number of lines that
+# a block's head and rules take.
 PAGE_LINES, HEAD_LINES = 46, 5
-# Characters of a line of a caption.
+# The number of characters in a line of a caption.
 CAPTION_WIDTH = 70
 NARROW = r"\setlength{\tabcolsep}{3pt}"
-# The width of a character of an interval, which is set in a small font, in normal characters.
+# The width of a character in the small font of intervals, in characters of the normal font.
 SMALL_DIGITS = 0.75
 COLUMN_SPACE = 2.5
 
@@ -71,7 +72,7 @@ def latex_of(content: PaperContent) -> str:
 
 
 def _latex_caption(content: PaperContent) -> str:
-    """Return the caption with the signatures, whose lines may end after each field."""
+    """Return the caption with the signatures, which may be broken after each field."""
     caption = " ".join(map(in_latex, content.sentences()))
     if not content.signatures:
         return caption
@@ -91,7 +92,7 @@ def _blocks_per_page(content: PaperContent) -> int:
 def _width(content: PaperContent, column: PaperColumn) -> float:
     """Return the width of a column in characters, with the space before it."""
     widths: list[float] = [len(line) for line in _head_lines(column)]
-    # The head of a config is spread over its columns.
+    # The head of a config is above all of its columns, which share its width.
     of_config = [member for member in content.columns if member.over == column.over]
     for line in _over_lines(column.over, len(of_config)):
         widths.append(len(line) / len(of_config))
@@ -132,7 +133,7 @@ def _tabular(content: PaperContent, columns: Sequence[PaperColumn]) -> list[str]
             if system in column.marks.best:
                 value = rf"\textbf{{{value}}}"
             if mark := mark_of(column, system):
-                # The mark has no width of its own, so that digits stay below digits.
+                # The mark takes no width, so that digits stay below digits.
                 value += rf"\rlap{{$^{{{_LATEX_MARKS[mark]}}}$}}"
             if interval:
                 interval = rf"{{\scriptsize {interval}}}"
@@ -161,7 +162,7 @@ def floating(table: Table, label: str) -> str:
 
 
 def in_latex(text: str) -> str:
-    """Return a sentence of a caption as LaTeX, with its marks as they are in cells."""
+    """Return a sentence of a caption as LaTeX, with the same marks as in cells."""
     escaped = latex_text(text)
     for mark, command in _LATEX_MARKS.items():
         escaped = escaped.replace(mark, f"$^{{{command}}}$")
@@ -169,14 +170,14 @@ def in_latex(text: str) -> str:
 
 
 def _breakable(signature: str) -> str:
-    """Return a signature as LaTeX, with lines that may end after a field or a plus."""
+    """Return a signature as LaTeX that may be broken after a field or a plus sign."""
     parts = map(latex_text, re.split(r"(?<=[|+])", signature))
-    # A bar prints as it is in a typewriter font.
+    # In a typewriter font, a bar needs no command to print as a bar.
     return r"\allowbreak{}".join(parts).replace(r"\textbar{}", "|")
 
 
 def _head_lines(column: PaperColumn) -> list[str]:
-    """Return the lines of a column's head, of whole words."""
+    """Return the lines of a column's head, broken between words."""
     words = column.group or column.head
     lines = textwrap.wrap(words, HEAD_WIDTH, break_long_words=False, break_on_hyphens=False)
     if column.group:
@@ -203,7 +204,7 @@ def _stacked(lines: Sequence[str], side: str) -> str:
 
 
 def _spanning_heads(columns: Sequence[PaperColumn]) -> list[str]:
-    """Return the row with the configs above their columns, or [] in a table of one."""
+    """Return the row with the configs above their columns, or [] in a table of one config."""
     if not any(column.over for column in columns):
         return []
     # The cell above the systems is empty, so the first column of scores has the number 2.

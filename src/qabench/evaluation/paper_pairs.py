@@ -9,8 +9,8 @@ from qabench.evaluation.paper_content import BETTER
 from qabench.evaluation.paper_latex import NARROW, SMALL_DIGITS, in_latex
 from qabench.io.escaping import latex_text
 
-# Characters of a line in a column of an article with two columns, and lines on a page, in
-# \footnotesize.
+# The number of characters in a line of a column, and of lines on a page, in \footnotesize of an
+# article with two columns.
 COLUMN_WIDTH, LINES = 46, 50
 LINES_OF_CAPTION_AND_RULES = 12
 VERSUS = r"\enspace vs.\ "
@@ -47,11 +47,11 @@ class PairRow:
 def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -> str:
     """Return paired differences as LaTeX, for the package booktabs.
 
-    A pair has two lines, with the interval below the difference, so that it fits in a column. What
-    is longer than a page is continued in a further table.
+    A pair has two lines, with the interval below the difference, so that it fits in a column. Rows
+    that do not fit on the page are in further tables.
 
     Args:
-        rows: at least one. Those with the same part are under one line with its name.
+        rows: at least one. Rows with the same part are below a line with the name of the part.
         sentences: the sentences of the caption.
         label: the label by which the text refers to the table.
     """
@@ -105,7 +105,7 @@ def _tabular(rows: Sequence[PairRow], with_n: bool) -> list[str]:
             lines.append(r"\addlinespace[1pt]")
         difference = _signed(row.difference)
         if row.significant:
-            # The mark has no width of its own, so that digits stay below digits.
+            # The mark takes no width, so that digits stay below digits.
             difference += r"\rlap{$^{\dagger}$}"
         counts = "/".join(f"{count:,}" for count in row.counts)
         cells = [latex_text(row.first), difference, in_latex(row.p), counts]
@@ -126,7 +126,7 @@ def _signed(text: str) -> str:
 
 
 def _width(rows: Sequence[PairRow]) -> float:
-    """Return the characters of the widest line."""
+    """Return the width of the table in characters, without space between columns."""
     # The widest cells of a column need not be in one line.
     names, differences, numbers = 0, 0.0, 0
     for row in rows:
@@ -141,7 +141,7 @@ def _width(rows: Sequence[PairRow]) -> float:
 
 
 def _pages(rows: Sequence[PairRow]) -> list[list[PairRow]]:
-    """Return the rows that fit on a page together."""
+    """Split the rows into pages."""
     pages: list[list[PairRow]] = []
     lines_left, last_part = 0, None
     for row in rows:
@@ -159,7 +159,7 @@ def _pages(rows: Sequence[PairRow]) -> list[list[PairRow]]:
 
 
 def mark_sentence(rows: Sequence[PairRow]) -> str:
-    """Return what the marks in the table mean."""
+    """Return a sentence on what the marks in the table mean."""
     if any(row.significant for row in rows):
         return f"{BETTER} significant: p < 0.05"
     return "No difference is significant at p < 0.05"

@@ -1,4 +1,4 @@
-"""Records of answers, the scores computed from them, and how intervals are shown.
+"""Records of answers, and the scores that are computed from them.
 
 A record is one answer to one question. Logs of runs and files of predictions are both read into
 records.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qabench.stats.units import Array, Function
 
 PREDICTIONS = "predictions"
-"""The task and the setting of an evaluation of a file."""
+"""The name of the task and of the setting if a file of predictions was evaluated."""
 AGENT = "agent"
 """The setting of answers by a custom solver or function."""
 STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
@@ -43,7 +43,7 @@ class Record:
     Attributes:
         id: the benchmark's id of the question.
         epoch: counts repetitions of the question, from 1.
-        question: its text, for display.
+        question: the text of the question, for display.
         reference: the reference answer, for display, or "" if there is none.
         messages: the whole conversation, including the model's last reply.
         answer: the text that was scored. None for failed and refused calls and for missing answers.
@@ -57,14 +57,14 @@ class Record:
             Empty if unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: details of the scoring for the report, in a format defined by the benchmark.
-        input_tokens: None if unknown.
-        output_tokens: None if unknown.
-        seconds: None if unknown.
+        input_tokens: the tokens that the model read. None if unknown.
+        output_tokens: the tokens that the model generated. None if unknown.
+        seconds: the time that the answer took. None if unknown.
         cost: what the answer cost in US dollars. None if unknown.
-        replies: replies of models in this record. None if unknown.
-        cached: how many of them came from the cache.
-        cluster: what several questions have in common, such as a passage: intervals and tests are
-            over clusters. None: the question is a cluster of its own.
+        replies: the number of models' replies for this record. None if unknown.
+        cached: how many of the replies came from the cache.
+        cluster: what several questions have in common, such as a passage: intervals and tests treat
+            a cluster as one unit. None means that the question is a unit by itself.
     """
 
     id: str
@@ -99,7 +99,7 @@ GROUPS, CURVE = "groups", "curve"
 
 @dataclass(frozen=True, slots=True)
 class SectionRow:
-    """One value of a section.
+    """One value of an ``ExtraSection``.
 
     Attributes:
         system: the label of the evaluation.
@@ -147,7 +147,7 @@ class Score:
     """The value of a score with its 95% interval over questions. ``float(score)`` is the value.
 
     Attributes:
-        spec: what was computed.
+        spec: the declaration of the score.
         interval: the value and its bounds.
         n: the number of ``spec.unit`` that the score is a mean over.
         left_out: the number of records that are not in the mean.
@@ -174,7 +174,7 @@ class Score:
 
     @property
     def value(self) -> float:
-        """Return the value."""
+        """Return the value of the score."""
         return self.interval.mean
 
     @property
@@ -189,7 +189,7 @@ class Score:
 
     @property
     def size(self) -> str:
-        """``n`` with its unit: "1 question", "4,426 segments"."""
+        """Return ``n`` with its unit, such as "1 question" or "4,426 segments"."""
         unit = self.spec.unit
         if self.n == 1:
             unit = unit.removesuffix("s")
@@ -333,7 +333,8 @@ def _question_statistics(spec: ScoreSpec, questions: Sequence[str], rows: Array)
 
     Args:
         spec: the score.
-        questions: the question of each row, in an order in which the statistics are returned.
+        questions: the question of each row. The statistics are in the order in which questions
+            first appear.
         rows: the values of the score's columns, one row per sample.
     """
     # Imported here, so that NumPy is not imported if there is nothing to compute.
@@ -392,7 +393,7 @@ def _complete_rows(spec: ScoreSpec, columns: Columns) -> tuple[list[str], Array]
 
 
 def reduced(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return the rows of a question as its reducer leaves them: one row with the question's score."""
+    """Return the rows of a question, which a score with a reducer reduces to one row."""
     if spec.reducer is None:
         return [list(row) for row in rows]
     return [[spec.reducer([row[0] for row in rows])]]
@@ -415,7 +416,7 @@ def item_score(spec: ScoreSpec, record: Record) -> float | None:
     if values is None:
         return None
     if spec.item is None:
-        # The values of columns are finite.
+        # ``columns_of`` returns finite values only.
         return values[0]
     try:
         value = spec.item(*values)

@@ -11,7 +11,7 @@ from qabench.evaluation.records import FAILED, MISSING
 def without_superseded(
     evaluations: Sequence[Evaluation],
 ) -> tuple[list[Evaluation], list[Evaluation]]:
-    """Return the evaluations that count, and the runs that others of them resumed.
+    """Split evaluations into those that count, and the runs that other runs resumed.
 
     Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the
     latest if there are several.

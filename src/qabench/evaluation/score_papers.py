@@ -50,7 +50,7 @@ def paper_tables(
     by_questions = grouped((evaluation.questions, evaluation) for evaluation in evaluations)
     configs = []
     for members in by_questions.values():
-        # Labels tell the systems on one config apart, and are short where that is easy.
+        # Labels must only tell the systems on one config apart, so they are made for each config.
         configs.append(dict(zip(labels(members), members, strict=True)))
     tables: list[PaperTable] = []
     for together in _with_common_systems(configs):
@@ -59,7 +59,7 @@ def paper_tables(
         for config in together:
             over = ""
             if len(together) > 1:
-                # A caption that is about one config names it.
+                # With one config, the caption names it instead.
                 over = over_title(next(iter(config.values())), titles or {})
             for spec in _specs(config, all_scores):
                 columns.append(replace(_column(config, spec), over=over))
@@ -93,7 +93,7 @@ def _with_common_systems(configs: Sequence[Systems]) -> list[list[Systems]]:
 
 
 def _specs(systems: Systems, all_scores: bool) -> list[ScoreSpec]:
-    """Return the scores that are shown of those that any of the systems has."""
+    """Return the scores to show, among those that at least one system has."""
     scores: dict[str, Score] = {}
     for evaluation in systems.values():
         scores |= evaluation.scores()
@@ -101,7 +101,7 @@ def _specs(systems: Systems, all_scores: bool) -> list[ScoreSpec]:
 
 
 def _column(systems: Systems, spec: ScoreSpec) -> PaperColumn:
-    """Return the scores of the systems as a column, with marks if there are two of them."""
+    """Return the scores of the systems as a column, with marks if they can be compared."""
     scores = {}
     for label, evaluation in systems.items():
         if score := evaluation.scores().get(spec.name):
@@ -120,7 +120,7 @@ def _comparable(systems: Systems) -> Systems | None:
     try:
         return dict(zip(systems, matched(evaluations), strict=True))
     except InputError:
-        # These are different tasks, so equal ids would be pairs of different questions.
+        # These are different tasks, in which equal ids are different questions.
         return None
 
 
@@ -145,7 +145,7 @@ def _group_tables(
         group_columns: list[PaperColumn] = []
         for group in _groups(systems, grouping):
             scores = _scores_of_group(systems, spec, grouping, group)
-            # Groups without a pair of systems have no marks.
+            # A group on which no two systems can be compared has no marks.
             group_columns.append(PaperColumn(spec, scores, marks.get(group, Marks()), group))
         columns = with_groups(_column(systems, spec), group_columns)
         sentences = [f"{spec.title} by {grouping}", *overlaps]

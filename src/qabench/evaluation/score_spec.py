@@ -10,14 +10,11 @@ from typing import Any
 from qabench.errors import InputError, unknown_name
 
 CUTOFF = "@k"
-# The last part of a name, such as "match.mean": the mean over all epochs, if the harness also
-# reduced them in another way.
+# The last part of a name such as "match.mean". A harness that reduces epochs in several ways names
+# their mean like this.
 MEAN = "mean"
 Names = Sequence[str] | str | None
-"""Names of scores and of their groups.
-
-In a string, commas separate them. None selects by default.
-"""
+"""Names of scores and of groups: a list, a string with commas, or None for the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class ScoreSpec:
         name: the score's name, such as "acc.loose". A name that ends in "@k" declares a score for
             every cutoff, such as "mrr@10".
         title: the name for readers, such as "Loose accuracy".
-        about: what it measures, in one sentence.
+        about: what the score measures, in one sentence.
         group: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
         columns: the required columns. () means one column with the name of the score.
@@ -56,11 +53,12 @@ class ScoreSpec:
             answers without a claim that counts. Otherwise a record without a value is a deviation.
         readable: the name of the same score over readable replies only. This score counts the
             other replies as the official scorer does. "" means there is no such score.
-        higher_is_better: the direction.
-        share: whether it is a share of something, from 0 to 1. Other scores, such as numbers of facts,
-            are never printed in percent.
-        official: whether the benchmark's authors report it. Other scores are additions of qabench.
-        main: whether tables show it without ``--all-scores``.
+        higher_is_better: whether a larger value is better.
+        share: whether the score is a share of something, from 0 to 1. Other scores, such as numbers
+            of facts, are never printed in percent.
+        official: whether the benchmark's authors report the score. Other scores are additions of
+            qabench.
+        main: whether tables show the score without ``--all-scores``.
     """
 
     name: str
@@ -87,7 +85,7 @@ class ScoreSpec:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Return the names of the columns it is computed from."""
+        """Return the names of the columns that the score is computed from."""
         return self.columns or (self.name,)
 
     def at(self, cutoff: str) -> ScoreSpec:
@@ -143,7 +141,8 @@ class Pass:
             name, quantity = f"pass^{self.k}", "all"
         stem, title = spec.name, spec.title
         if spec.name == f"{spec.group}.{MEAN}":
-            # Pass@k is of the samples, and not of the mean over them.
+            # Pass@k is computed from the samples, not from their mean, so "mean" is not in its
+            # name.
             stem = title = spec.group
         return replace(
             spec,
@@ -178,7 +177,8 @@ def present(specs: Sequence[ScoreSpec], columns: Sequence[str]) -> list[ScoreSpe
     for spec in specs:
         candidates = [spec]
         if spec.name.endswith(CUTOFF):
-            # The cutoffs are those of the first column. Others must then have them, too.
+            # The cutoffs are those of the first column. The other columns must have the same
+            # cutoffs.
             stem = spec.needs[0].removesuffix(CUTOFF) + "@"
             candidates = []
             for column in columns:
@@ -216,7 +216,7 @@ def stems(names: Names) -> list[str] | None:
         for name in text.split(","):
             stem, _ = pass_of(name.strip())
             stems_of_text.append(stem)
-        # A text stays one text: a name of a harness has a comma.
+        # A text is not split, because a harness's name of a score can contain a comma.
         all_stems.append(",".join(stems_of_text))
     return all_stems
 
@@ -236,7 +236,7 @@ def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[
     Args:
         specs: all scores. Those for every cutoff can be named with one, such as "mrr@10".
         names: the names. None selects all.
-        title: what has the scores, for the error.
+        title: what has the scores, such as "one of the logs", for the error.
 
     Raises:
         InputError: an unknown name, or no name at all. The error lists the scores and the groups,
@@ -266,7 +266,7 @@ def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[
 
 
 def _matching(specs: Sequence[ScoreSpec], name: str) -> list[ScoreSpec]:
-    """Return the scores that a name selects: its own, those of its group, one cutoff, or pass@k."""
+    """Return the scores that a name selects: a score, a group's scores, one cutoff, or pass@k."""
     is_score = False
     of_group = []
     without_passes = []

@@ -67,7 +67,7 @@ class ScoredRecords:
             compared with each other.
         recorded: group of scores -> why its scores are taken from the log, not computed again from
             the answers.
-        score_specs: the benchmark's scores. Those whose columns no record has are not computed.
+        score_specs: the benchmark's scores. A score is not computed if no record has its columns.
         declarations: the official values of the fields of the benchmark's signatures, by the
             signature's name.
         failures_official: whether the authors' results contain questions without an answer.
@@ -139,7 +139,7 @@ class ScoredRecords:
         return model_name(self.model, self.arguments.get("model_path"))
 
     def once(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return what ``compute`` returned for the key the first time."""
+        """Return the result of ``compute``, which is called once per key."""
         if key not in self._computed:
             self._computed[key] = compute()
         return self._computed[key]
@@ -150,12 +150,12 @@ class ScoredRecords:
         return dict(self.once("scores", lambda: self._scores_of(self.columns())))
 
     def columns(self) -> Columns:
-        """Return the numbers of the records by column."""
+        """Return the records as columns, from which scores are computed."""
         columns: Columns = self.once("columns", lambda: Columns.of(self.records))
         return columns
 
     def _scores_of(self, columns: Columns) -> dict[str, Score]:
-        """Return the scores of all records, or of those of a group."""
+        """Return the scores of records, given as columns: of all records, or of a group."""
         if not self.answered:
             return {}
         # A system that returned no passages at all has no score of retrieval, rather than 0.
@@ -168,7 +168,7 @@ class ScoredRecords:
         return set(self.once("unanswered groups", self._find_unanswered_groups))
 
     def _find_unanswered_groups(self) -> set[str]:
-        # Only a record's ``statuses`` can say that a group has less than the question.
+        # Only ``Record.statuses`` can give a group another status than that of the question.
         groups: set[str] = set()
         for record in self.records:
             groups.update(record.statuses)
@@ -203,7 +203,7 @@ class ScoredRecords:
         if self.scores():
             return None
         if self.unscored:
-            # A reason from the log says more than what follows from the records.
+            # The reason in the log says more than a reason that is derived from the records.
             return self.unscored
         if not self.answered:
             return f"none of the {self.expected} questions was answered"
@@ -213,7 +213,7 @@ class ScoredRecords:
         return f"no answer has a score of {groups or 'any kind'}"
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
-        """Return the scores of each group of a grouping. See ``by_group``."""
+        """Return the scores of each group in a grouping. See ``by_group``."""
 
         def compute() -> dict[str, dict[str, Score]]:
             scores = {}
@@ -254,7 +254,7 @@ class ScoredRecords:
         return grouped((record.id, record) for record in self.records)
 
     def counts(self) -> dict[str, int]:
-        """Count the records by status. Records that a run should have and does not are missing."""
+        """Count the records by status. Expected records that do not exist are missing."""
         counts = Counter({MISSING: self.expected - len(self.records)})
         counts.update(record.status for record in self.records)
         # All statuses, in their order of display.
@@ -269,7 +269,7 @@ class ScoredRecords:
         return {"all": sum(replies), "cached": cached}
 
     def short_signatures(self) -> dict[str, str]:
-        """Return the signatures by group of scores, without the fields that are as official."""
+        """Return the signatures by group of scores, without fields that have official values."""
         lines = {}
         for group, line in self.signatures.items():
             try:

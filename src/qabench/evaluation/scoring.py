@@ -20,7 +20,7 @@ from qabench.evaluation.records import ANSWERED, EMPTY, MISSING, STATUSES, Recor
 from qabench.evaluation.signature import signature
 
 Progress = Callable[[int, int], None]
-"""Called with the number of units processed, and of all units."""
+"""Called with the number of units processed so far, and the number of all units."""
 Messages = tuple[tuple[str, str], ...]
 """The (role, text) pairs of a prompt."""
 
@@ -35,8 +35,7 @@ class Question:
         reference: the reference answer, or "" if there is none.
         groups: grouping -> the groups that the question is in, such as {"category": ["History"]}.
         row: the row of the dataset.
-        unique_id: an id that no other split or config has for another question, if ``id`` is not
-            such an id.
+        unique_id: an id that is unique in all splits and configs, if ``id`` is not.
     """
 
     id: str
@@ -68,7 +67,7 @@ class Questions:
 
     @property
     def fields(self) -> dict[str, object]:
-        """Return the fields of signatures for the data."""
+        """Return the fields of signatures that identify the data."""
         if self.split is None:
             return {"config": self.config, "data": self.data}
         return {"config": self.config, "split": self.split, "data": self.data}
@@ -76,7 +75,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A row of the dataset and the fields of one prediction, or None without a prediction."""
+    """A row of the dataset with the fields of a prediction, which are None without a prediction."""
 
     row: Row
     fields: Mapping[str, Any] | None
@@ -90,7 +89,7 @@ class Outcome:
         scores: the numbers that the scores are computed from (``ScoreSpec.columns``), by name.
         detail: details of the scoring for the report. See ``Record.detail``.
         problem: a problem with the prediction, or None.
-        status: "answered", "empty" or "missing". A run knows better, so its log decides there.
+        status: "answered", "empty" or "missing". For a run, the log has the status instead.
         statuses: group of scores -> "empty" or "missing", for the groups that the prediction has
             nothing for, although it has something for another one. ``outcomes_of`` fills it in.
         answer: the text that was scored, or None if there is none.
@@ -99,8 +98,8 @@ class Outcome:
         usable: whether the prediction's fields have the types that the benchmark reads.
         explanation: why the item has its scores, such as a judge's reply, or why it has none.
         usage: the calls, tokens and cost of a judge.
-        result: what the scores follow from, in a type of the benchmark, for the result of a metric.
-            It is not recorded.
+        result: the benchmark's object from which the scores were computed. Metrics read it for
+            their results. It is not recorded.
     """
 
     scores: Mapping[str, float]
@@ -126,10 +125,11 @@ class Scorer:
         fields: group of scores -> the fields of its signature that the scorer knows.
         notes: sentences about the scoring so far, such as the calls of a judge and their cost.
         problems: sentences about problems of the predictions as a whole.
-        needs: group of scores -> what predictions and data need for it. A group that is named here
-            and that was asked for by name must be in ``signatures``.
+        needs: group of scores -> what predictions and data must have for it, in words. If the
+            scorer cannot compute such a group, ``signatures`` does not have it, and asking for the
+            group by name is an error.
         reads: group of scores -> the fields of a prediction that the scores are computed from. A
-            prediction without any of them has no answer for this group. Groups that are not here
+            prediction without any of them has no answer for this group. Groups that are not listed
             have the status of the question.
         empty_lists: fields of which an empty list is an answer, such as the pages of a search that
             found none.
@@ -156,7 +156,7 @@ class Scorer:
         """Return one signature per group of scores.
 
         Args:
-            items: what is scored. When lm-evaluation-harness asks, there are none yet.
+            items: the items to score. lm-evaluation-harness asks before there are any.
             about: the benchmark, the data, and how a model was asked, in this order.
         """
         signatures = {}
@@ -178,12 +178,12 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Return a scorer's outcome of each item. All adapters call scorers through this function.
 
-    Scorers of other packages may raise or return anything. It is one error, which names the
-    benchmark, the question and the value.
+    Scorers of other packages may raise or return anything. All of that becomes one kind of error,
+    which names the benchmark, the question and the value.
 
     Args:
         scorer: the scorer.
-        items: what is scored.
+        items: the items to score.
         benchmark: the name of the benchmark, for errors.
         ids: the ids of the questions, for errors. By default, their positions from 1.
         progress: see ``Scorer.score``.
@@ -220,7 +220,7 @@ def outcomes_of(
 
 
 def _with_statuses(outcome: Outcome, fields: Mapping[str, Any], scorer: Scorer) -> Outcome:
-    """Add the groups that an answered outcome has nothing for, or its status if these are all."""
+    """Set the status of groups that a prediction has nothing for, or of the whole outcome."""
     if outcome.status != ANSWERED:
         return outcome
     reads = scorer.reads
@@ -253,7 +253,7 @@ def _is_empty(value: object) -> bool:
 
 @contextmanager
 def _naming_place(scorer: Scorer, benchmark: str, questions: str) -> Iterator[None]:
-    """Name the place of an exception that a scorer of another package raises."""
+    """Turn an exception in a scorer of another package into an InputError that names its place."""
     try:
         yield
     except QabenchError:
@@ -275,7 +275,7 @@ def _checked(outcome: Any, what: str) -> Outcome:
     """Return an outcome whose scores are numbers.
 
     Raises:
-        InputError: it is not such an outcome. The message begins with ``what``.
+        InputError: the value is not such an outcome. The message begins with ``what``.
     """
     if not isinstance(outcome, Outcome):
         raise InputError(f"{what} {outcome!r:.60}; allowed: an Outcome")
@@ -321,11 +321,11 @@ class Asking(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The generation options, such as {"temperature": 0}."""
+        """Return the generation options, such as {"temperature": 0}."""
 
     @property
     def scoring(self) -> Mapping[str, Any]:
-        """The options of the scorer of its answers."""
+        """Return the options of the scorer for the answers."""
 
     def messages(self, row: Row) -> Messages:
         """Return the first messages for a row of the dataset."""

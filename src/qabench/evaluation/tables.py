@@ -23,8 +23,8 @@ def score_table(
 ) -> Table:
     """Return a table with one row per score and evaluation of a config.
 
-    Without ``all_scores``, it has main scores only. The notes about a single evaluation count its
-    records.
+    Without ``all_scores``, it has main scores only. For a single evaluation, a note counts its
+    records by status.
     """
     first = evaluations[0]
     several = len(evaluations) > 1
@@ -98,8 +98,8 @@ def group_table(
 ) -> Table:
     """Return a table with one row per score and group of a grouping, such as "category".
 
-    Each system has a column of its own with values and intervals, so that a group's scores are side
-    by side. It is empty where a system does not have the score or the group.
+    If there are several systems, each has one column with values and intervals, so that a group's
+    scores are side by side. A cell is empty if the system does not have the score or the group.
     """
     scores_by_group = [evaluation.scores_by_group(grouping) for evaluation in evaluations]
     members: dict[str, list[int]] = {}
@@ -150,7 +150,7 @@ def _group_cell(
 
 
 def _has(evaluation: ScoredRecords, name: str, grouping: str, group: str) -> bool:
-    """Return whether an evaluation has a score, though perhaps undefined, and a group."""
+    """Return whether an evaluation has the score, which may be undefined, and the group."""
     specs = present(evaluation.score_specs, list(evaluation.columns().values))
     is_scored = any(spec.name == name for spec in specs)
     return is_scored and group in evaluation.by_group(grouping)
@@ -165,7 +165,8 @@ def _names_by_group(
     for evaluation in evaluations:
         for scores in evaluation.scores_by_group(grouping).values():
             by_name |= scores
-        # Undefined scores are in the order, too, because a group may have what the whole lacks.
+        # Undefined scores are in the order, too, because a score that is undefined on all records
+        # may be defined on a group.
         specs = present(evaluation.score_specs, list(evaluation.columns().values))
         in_order |= dict.fromkeys(spec.name for spec in specs)
     scores = {name: by_name[name] for name in in_order if name in by_name}
@@ -173,7 +174,7 @@ def _names_by_group(
 
 
 def _range(numbers: Sequence[int]) -> int | str:
-    """Return a number that all have, or the smallest and the largest one."""
+    """Return the number if all are equal, or else a text with the smallest and the largest one."""
     least, most = min(numbers), max(numbers)
     if least == most:
         return least
