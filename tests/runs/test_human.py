@@ -157,9 +157,10 @@ def test_labels_of_another_answer_are_not_used(tmp_path: Path) -> None:
     newer = replace(evaluation, records=[replace(records[0], answer="another answer"), *records[1:]])
     (result,), notes = with_human([newer], same)
     assert result.corrections[0].result.labeled == 39
-    assert notes == [f"{same}: labels of other answers than those of model, by the column answer, are not used: 1 (q0)"]
+    note = "labels that are not used, because their column answer differs from the answer of model: 1 (q0)"
+    assert notes == [f"{same}: {note}"]
     other = labels_table(tmp_path / "other.jsonl", evaluation, answer="something else")
-    with pytest.raises(InputError, match="labels of other answers than those of model"):
+    with pytest.raises(InputError, match="their column answer differs from the answer of model"):
         with_human([evaluation], other)
 
 

@@ -1,1 +1,1 @@
-"""Data: rows of source files, files of predictions, ``load_dataset``."""
+"""Data: pinned source files and their rows, answers, and files of predictions."""

@@ -111,7 +111,8 @@ def _digest(path: Path, algorithm: str, stat: os.stat_result) -> str:
     if key in _digests:
         return _digests[key]
     age = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns)
-    # Python builds for FIPS refuse SHA-1 unless it is said that security does not depend on it.
+    # Python builds for FIPS refuse SHA-1 unless an argument says that security does not depend on
+    # it.
     digest = hashlib.sha256() if algorithm == "sha256" else hashlib.sha1(usedforsecurity=False)
     if algorithm == "git":
         # The id of a git blob is the digest of this header and the content.

@@ -173,13 +173,14 @@ def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row |
     try:
         by_id = json_of(data, MAX_LIST_BYTES)
     except ValueError:
-        # JSONL with several lines, or a damaged file. Reading the lines says what is wrong.
+        # JSONL with several lines, or a damaged file. If it is damaged, reading its lines raises an
+        # error that says where.
         return None
     if not isinstance(by_id, dict):
         return None
     if any(key.lower() in field_names for key in by_id):
         return None
-    # A dict keeps only the last value of a repeated key, so repetitions are searched in pairs.
+    # A dict keeps only the last value of a repeated key, so repeated keys are searched in a list.
     pairs = json.loads(data, object_pairs_hook=list)
     keys = [key for key, _ in pairs]
     if len(keys) > len(by_id):

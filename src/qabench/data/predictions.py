@@ -108,7 +108,7 @@ def read_predictions(
 
     Args:
         source: the file (see ``qabench.data.prediction_files``) or the list.
-        needs: a line must have at least one of these fields, if there are any.
+        needs: fields of which each line must have at least one. () for no condition.
         ids: possible names of the field with the question's id. The first one that a line has
             counts.
 

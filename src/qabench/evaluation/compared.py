@@ -100,7 +100,7 @@ class ComparedSystems:
         )
 
     def test_sentence(self, bound: str = "") -> str:
-        """Return how differences are tested and corrected, with ``bound`` after the test's name."""
+        """Return a phrase on the test and the correction, with ``bound`` after the test's name."""
         test = f"two-sided paired {self.test} test{self._about_clusters()}{bound}"
         if self.correction != "none" and (len(self.pairs) > 1 or self.group):
             title = CORRECTION_TITLES[self.correction]
@@ -109,7 +109,7 @@ class ComparedSystems:
         return test
 
     def _kind_of_pairs(self) -> str:
-        """Return which pairs are compared, in words."""
+        """Return a name for the pairs that are compared, such as "pairs with gpt-4o"."""
         if self.baseline:
             return f"pairs with {self.baseline}"
         return "pairs"
@@ -126,7 +126,7 @@ class ComparedSystems:
         if number == len(clusters):
             return ""
         if self.group:
-            # One sentence is about all groups of a table, whose numbers of clusters differ.
+            # The sentence is about all groups in a table, which have different numbers of clusters.
             return " over clusters of questions"
         return f" over {number:,} clusters of questions"
 

@@ -55,7 +55,7 @@ class Comparison(ComparedSystems, Displayed):
     others: tuple[Comparison, ...] = ()
 
     def to_pandas(self) -> Any:
-        """Return the pairs by all scores, on all groups, as a pandas DataFrame of exact numbers."""
+        """Return all pairs, by all scores and on all groups, as a pandas DataFrame."""
         import pandas as pd
 
         rows = []
@@ -219,7 +219,7 @@ def _score(evaluation: Evaluation, spec: ScoreSpec) -> Score | None:
     scores = evaluation.scores()
     is_answered = evaluation.answered and spec.group not in evaluation.unanswered_groups()
     if spec.name not in scores and is_answered and not spec.reducer:
-        # A section of a report compares by scores that the evaluation itself does not list.
+        # A section of a report may compare systems by a score that the evaluation does not list.
         scores = scores_of([spec], evaluation.records)
     return scores.get(spec.name)
 

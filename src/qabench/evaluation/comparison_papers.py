@@ -39,7 +39,7 @@ def comparison_document(
     """Return the tables for a paper and those of the pairs as "latex" or "markdown".
 
     Args:
-        comparisons: at least one. The first one has the notes.
+        comparisons: at least one. Only the notes of the first one are used.
         format: "latex" or "markdown".
         form: how scores are printed.
         all_scores: whether scores that are not main scores are shown, too.
@@ -101,7 +101,7 @@ def comparison_paper_tables(
                 overlaps = distinct_grouping_sentences(comparison.evaluations.values(), grouping)
                 table = paper_table(columns, systems, form, titles, [about, *overlaps])
                 label = label_of(table.label, comparison.spec.name, grouping)
-                # The table of all questions has the notes.
+                # Only the table of all questions gets the notes.
                 tables.append(replace(table, label=label, notes=()))
     return tables
 
@@ -115,8 +115,8 @@ def paper_column(comparison: ComparedSystems) -> PaperColumn:
 def marks_of(comparison: ComparedSystems) -> Marks:
     """Return the marks of a table for a paper: the best systems, and significant differences.
 
-    Nothing is marked if the systems have scores for different questions: then their scores do not
-    rank them.
+    Nothing is marked if the systems have scores for different questions, because such scores are
+    not comparable.
     """
     baseline = comparison.baseline
     if not comparison.same_questions:
@@ -187,7 +187,7 @@ def _pairs_in_latex(
     form: NumberForm,
     titles: Mapping[str, str],
 ) -> list[str]:
-    """Return the pairs of some comparisons as a table for a paper, or [] without a pair."""
+    """Return the pairs of comparisons as a table for a paper in LaTeX, or [] without a pair."""
     first = comparisons[0]
     score_titles = list(dict.fromkeys(comparison.spec.title for comparison in comparisons))
     rows = []
@@ -237,7 +237,7 @@ def _pairs_in_latex(
 
 
 def _pair_row(part: str, pair: Pair, form: NumberForm) -> PairRow:
-    """Return a pair as a row of a table for a paper, below the name of its score and group."""
+    """Return a pair as a row of a table for a paper. ``part`` names its score and group."""
     interval = pair.difference.interval
     return PairRow(
         part,

@@ -57,7 +57,7 @@ class Verdict:
     """A rule that says whether a row is right, by the values of some of its keys.
 
     Attributes:
-        keys: the keys of these values.
+        keys: the keys of the values that decide.
         cases: (values, "right", "wrong" or "none", text) for combinations of values. In the text,
             "{key}" stands for a value of the row or of the detail.
         otherwise: the result and the text of all other combinations.
@@ -74,7 +74,7 @@ class Rows(DetailForm):
 
     Attributes:
         title: its heading.
-        field: the field.
+        field: the field with the objects.
         columns: its columns.
         verdict: the rule that says whether a row is right.
         verdict_title: the heading of the column of the verdicts.
@@ -98,7 +98,7 @@ class RankedPassages(DetailForm):
     """Passages in the order of their ranks: objects with "text", and maybe "id" and "score".
 
     Attributes:
-        field: the field.
+        field: the field with the passages.
         hits: a field with a list of hits in the passages, or "" for none. A hit is an object with
             the "rank" of its passage and the "contexts" to mark in the passage.
         unit: what a hit is, in the singular.
@@ -136,7 +136,7 @@ class Text(DetailForm):
 
     Attributes:
         title: its heading.
-        field: the field.
+        field: the field with the text.
         problem: a field with the reason why there is no text, or "" for none.
     """
 

@@ -94,9 +94,9 @@ class Evaluation(ScoredRecords, Displayed):
         return document_of(self, by)
 
     def to_metrics(self) -> dict[str, float]:
-        """Return the defined scores by names that experiment trackers take.
+        """Return the defined scores by names that experiment trackers accept.
 
-        MLflow takes letters, digits and "_-. :/" only: ``mrr@10`` is ``mrr_at_10``, ``pass^2``
+        MLflow accepts letters, digits and "_-. :/" only: ``mrr@10`` is ``mrr_at_10``, ``pass^2``
         ``pass_hat_2``, and ``exact_match,first`` ``exact_match.first``.
         """
         metrics: dict[str, float] = {}

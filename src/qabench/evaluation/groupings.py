@@ -18,7 +18,7 @@ def distinct_grouping_sentences(evaluations: Iterable[ScoredRecords], grouping: 
 
 
 def grouping_sentences(evaluation: ScoredRecords, grouping: str) -> list[str]:
-    """Say which questions are in several groups, or in none, so that the groups do not add up."""
+    """Say which questions are in several groups or in none. The groups then do not add up."""
     overlapping, without = [], []
     for id, records in evaluation.by_id().items():
         groups = records[0].groups.get(grouping, ())

@@ -24,11 +24,11 @@ Facts = Mapping[str, tuple[str, str]]
 
 
 def signed(values: Mapping[str, Any], table: Facts) -> Json:
-    """Return the values that a table says are signed, with digests of lists and objects."""
+    """Return the values that a table says are signed. Digests replace lists and objects."""
     fields: Json = {}
     for name, value in values.items():
         treatment, _ = table.get(name, (SIGNED, ""))
-        # Harnesses write empty lists and objects for what was not set.
+        # Harnesses write empty lists and objects for fields that were not set.
         if treatment == UNSIGNED or value in ({}, []):
             continue
         if not isinstance(value, str | int | float):

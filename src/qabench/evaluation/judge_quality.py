@@ -1,8 +1,8 @@
 """How good a judge is: its verdicts against labels of people, overall and by group.
 
-A verdict of 1/2 or more says yes, and so does a label. Sensitivity is the share of the items with the
-label yes on which the judge says yes, specificity the share of the others on which it says no.
-Intervals are over questions: items of one question are not independent.
+A verdict of 1/2 or more says yes, and so does a label. Sensitivity is the share of the items
+labeled yes on which the judge says yes. Specificity is the share of the items labeled no on which
+the judge says no. Intervals are over questions, because items of one question are not independent.
 
 Source of kappa: Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
 """
@@ -54,7 +54,7 @@ def kappa(tp: Any, fn: Any, fp: Any, tn: Any) -> Any:
     """Return the agreement beyond chance: 0 for a judge that guesses, 1 for a perfect one."""
     n = tp + fn + fp + tn
     observed = (tp + tn) / n
-    # How often both would agree if they said yes as often as they do, but by chance.
+    # How often judge and people would agree if both said yes as often as they do, but at random.
     expected = ((tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)) / n**2
     return (observed - expected) / (1 - expected)
 
@@ -126,7 +126,7 @@ def quality(judge: str, score: JudgedScore, with_groups: bool = True) -> Quality
             without_verdict += 1
             continue
         items.append(item)
-        # An unreadable reply counts like the verdict that the official scorer reads in it.
+        # An unreadable reply has the verdict that the official scorer gives it.
         if not item.readable:
             unreadable += 1
     if not items:
@@ -180,7 +180,7 @@ def _groups(
     qualities: dict[str, dict[str, Quality]] = {}
     for grouping, by_name in ({LENGTH: _by_length(items)} | members).items():
         if len(by_name) < 2:
-            # The only group has the quality of all items.
+            # With one group, the quality is that of all items.
             continue
         qualities[grouping] = {}
         for name, in_group in by_name.items():
@@ -233,7 +233,7 @@ class JudgePair:
 
 
 def judge_pairs(qualities: Sequence[Quality], **testing: Any) -> list[JudgePair]:
-    """Test each two judges on their common items. p-values are corrected over all pairs (Holm)."""
+    """Test each pair of judges on their common items, with Holm's correction over all pairs."""
     pairs = []
     for first, second in combinations(qualities, 2):
         if first.score.name != second.score.name:

@@ -48,7 +48,7 @@ class JudgedItem:
         length: the characters of the whole answer.
         readable: whether the model's reply states the verdict. If it does not, ``verdict`` is what
             the official scorer reads in it.
-        answered: whether there is an answer. People need not look at an item without one.
+        answered: whether there is an answer. People need not label an item without an answer.
         cluster: what several questions have in common (``--cluster``), or None.
     """
 
@@ -67,7 +67,7 @@ class JudgedItem:
 
     @property
     def independent_unit(self) -> str:
-        """Return what is drawn as a whole: the cluster of the question, or the question."""
+        """Return the unit that is independent of others: the question, or its cluster."""
         if self.cluster is None:
             return f"question {self.question_id}"
         return f"cluster {self.cluster}"
@@ -98,7 +98,8 @@ class Label:
 
     Attributes:
         value: a number from 0 to 1.
-        weight: the number of items that it stands for, if the labeled part was drawn unevenly.
+        weight: the number of items that the label stands for, if the labeled part was drawn
+            unevenly.
         answer: the text that the person labeled, or "" if it is not known.
     """
 
@@ -251,8 +252,8 @@ def corrected(
     if other_answers:
         ids = list(dict.fromkeys(other_answers))
         notes.append(
-            f"{labels.source}: labels of other answers than those of {system}, by the column answer, are not used: "
-            f"{len(ids)} ({some(ids)})"
+            f"{labels.source}: labels that are not used, because their column answer differs from the answer of "
+            f"{system}: {len(ids)} ({some(ids)})"
         )
     if not corrections:
         raise InputError(next(iter(notes), _why_unused(scores, labels, system)))
@@ -402,7 +403,7 @@ def correction_table(corrections: Mapping[str, Sequence[Correction]]) -> Table:
             rows_by_score.setdefault(correction.score.name, []).append(cells)
     # The rows of a score are next to each other.
     rows = list(chain.from_iterable(rows_by_score.values()))
-    worth = "worth: as many labels without the judge would give an interval as narrow"
+    worth = "worth: the number of labels that would give an interval as narrow without the judge"
     notes = [f"labels: {', '.join(sources)}", ABOUT, worth]
     return Table("Corrected by labels of people", columns, rows, notes)
 

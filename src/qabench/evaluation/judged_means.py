@@ -16,8 +16,8 @@ def judged_means(evaluation: ScoredRecords, judge_scores: Sequence[str] = ()) ->
     Args:
         evaluation: an evaluation of a benchmark or of any other task.
         judge_scores: the names of scores that are a model's verdicts. If the evaluation has some,
-            only these count. Otherwise every mean of values from 0 to 1 does: exact match is a
-            judge, too.
+            only these count. Otherwise, every mean of values from 0 to 1 counts, because exact
+            match is a judge, too.
     """
     means = []
     for score in evaluation.scores().values():

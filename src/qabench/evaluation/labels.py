@@ -55,13 +55,13 @@ def labels(evaluations: Sequence[ScoredRecords]) -> list[str]:
         names = _distinguished(names, dates)
     shortened = [_shortened(name) for name in names]
     if len(set(shortened)) < len(set(names)):
-        # Names that differ in the middle would be equal when shortened.
+        # Names that differ only in the middle would be equal when shortened.
         return distinct(names)
     return distinct(shortened)
 
 
 def _shortened(name: str) -> str:
-    """Return a name, or the start and the end of one that is longer than a label."""
+    """Shorten a name that is longer than a label to its start and its end."""
     if len(name) <= MAX_LABEL_LENGTH:
         return name
     start_length = MAX_LABEL_LENGTH - LABEL_END_LENGTH - 1

@@ -77,8 +77,8 @@ def with_lower_better(evaluations: Sequence[Evaluation], names: Sequence[str]) -
     """Return evaluations of other tasks with the named scores marked as lower is better.
 
     Raises:
-        InputError: no evaluation has the score, or the score is a benchmark's, which declares
-            itself whether higher is better.
+        InputError: no evaluation has the score, or the score belongs to a benchmark, which declares
+            whether higher is better.
     """
     if not names:
         return list(evaluations)
@@ -95,7 +95,7 @@ def with_lower_better(evaluations: Sequence[Evaluation], names: Sequence[str]) -
     for name in names:
         if name not in declared:
             raise unknown_name("no system has the score", name, sorted(declared))
-    # A benchmark says itself what is better, so the option would contradict it.
+    # A benchmark declares whether higher is better, and the option must not contradict it.
     for evaluation, with_lower in zip(evaluations, changed, strict=True):
         if evaluation.benchmark and with_lower.score_specs != list(evaluation.score_specs):
             raise InputError(
@@ -161,7 +161,7 @@ def _sample_counts(evaluation: Evaluation, spec: ScoreSpec) -> list[int]:
     for samples in rows_by_question(spec, evaluation.columns()).values():
         sizes.append(len(samples))
         values.update(row[0] for row in samples)
-    # All values of a score that is not 0/1, such as ROUGE, can be 0.
+    # All values can be 0 although the score is not a 0/1 score, such as ROUGE.
     is_binary = values <= {0, 1} and (1 in values or spec.graded)
     return sizes if is_binary else []
 
@@ -182,7 +182,8 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
     The signature has all values of fields that differ, such as a seed, joined by "+".
 
     Raises:
-        InputError: a file is given twice, or is a part of another one, or the questions differ.
+        InputError: a file is given twice, a run is given besides a run that resumed it, or the
+            questions or settings differ.
     """
     first = evaluations[0]
     count = len(evaluations)
@@ -271,7 +272,7 @@ def _signatures(by_evaluation: Sequence[Mapping[str, str]]) -> dict[str, str]:
         names.pop(VERSION, None)
         joined = {}
         for name in names:
-            # Equal values are joined once, in the order of the evaluations.
+            # Equal values occur once, in the order of the evaluations.
             values = dict.fromkeys(fields.get(name, "none") for fields in all_fields)
             joined[name] = "+".join(values)
         signatures[group] = with_fields(line, **joined)

@@ -13,7 +13,7 @@ from qabench.io.tables import NO_BOUNDS
 if TYPE_CHECKING:
     from qabench.stats.intervals import Interval
 
-# By default, both forms print the same digits.
+# By default, a score has the same digits with and without percent: 12.34 and 0.1234.
 DECIMALS, PERCENT_DECIMALS = 4, 2
 # A float has no more significant decimals.
 MAX_DECIMALS = 15
@@ -39,7 +39,7 @@ class NumberForm:
         return "%" if self.percent else ""
 
     def number(self, value: float, sign: str = "") -> str:
-        """Return a score or a difference. With the sign "+", positive numbers have a sign."""
+        """Format a score or a difference. With the sign "+", positive numbers have a sign, too."""
         if self.percent:
             value *= 100
         return f"{value:{sign}.{self.decimals}f}"
@@ -67,7 +67,7 @@ PLAIN = NumberForm()
 
 
 def number_form(percent: bool = False, decimals: int | None = None) -> NumberForm:
-    """Return the form that options ask for.
+    """Return the form for a user's options.
 
     Raises:
         InputError: a number of decimals that is negative or above ``MAX_DECIMALS``.

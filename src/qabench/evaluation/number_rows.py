@@ -82,7 +82,7 @@ def number_table(rows: Iterable[Json], more_columns: Sequence[str]) -> Table:
     columns = [*PLACE, *NUMBERS, *more_columns]
     cells = []
     for row in rows:
-        # Rows of corrected scores, for example, have no p.
+        # Rows of corrected scores, for example, have no p-value.
         cells.append([row.get(name) for name in columns])
     return Table("Scores", columns, cells)
 

@@ -38,8 +38,8 @@ class Pair:
         second: the label of the other system.
         difference: first minus second, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
-        wins: the number of questions on which the first is better: with the second's answer to
-            the question alone, the first's score would be lower (or for an error rate higher).
+        wins: the number of questions on which the first is better: if it had the second's answer to
+            this question only, its score would be lower (or for an error rate, higher).
         ties: the number of questions whose answers make no difference to the score.
         losses: the number of questions on which the second is better.
         n: the number of questions.
@@ -80,7 +80,7 @@ class Pair:
         return not (self.wins or self.losses) and abs(self.difference.interval.mean) <= ROUNDING
 
     def has(self, label: str) -> bool:
-        """Return whether the system is one of the two."""
+        """Return whether the pair contains a system."""
         return label in (self.first, self.second)
 
     @property

@@ -130,7 +130,7 @@ def with_groups(whole: PaperColumn, groups: Sequence[PaperColumn]) -> list[Paper
 
 
 def label_of(*names: str) -> str:
-    """Return names as a part of a label of LaTeX, such as "fanoutqa-dev"."""
+    """Join names into a label for LaTeX, such as "fanoutqa-dev"."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower()).strip("-")
 
 

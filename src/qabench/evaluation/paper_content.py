@@ -64,14 +64,14 @@ class PaperColumn:
         return self.title or self.spec.title
 
     def sizes(self) -> str:
-        """Return n of the systems, such as "310 questions" or "250 to 310 questions"."""
+        """Return the systems' n with its unit: "310 questions" or "250 to 310 questions"."""
         unit = self.spec.unit
         if self.numbers() == "1":
             unit = unit.removesuffix("s")
         return f"{self.numbers()} {unit}"
 
     def numbers(self) -> str:
-        """Return n of the systems without its unit."""
+        """Return the systems' n without its unit: "310" or "250 to 310"."""
         numbers = sorted({score.n for score in self.scores.values()}) or [0]
         if len(numbers) == 1:
             return f"{numbers[0]:,}"
@@ -80,7 +80,7 @@ class PaperColumn:
 
 @dataclass(frozen=True, slots=True)
 class PaperContent:
-    """What a table for a paper has: rows of systems, columns of scores, and a caption.
+    """The content of a table for a paper: rows of systems, columns of scores, and a caption.
 
     Attributes:
         systems: the labels of the rows.

@@ -20,7 +20,7 @@ from qabench.io.escaping import latex_text, one_line
 from qabench.io.tables import Table
 
 _LATEX_MARKS = {BETTER: r"\dagger", WORSE: r"\ddagger"}
-# The width of a line in a column's head, in characters of LaTeX.
+# The width of a line in a column's head, in characters.
 HEAD_WIDTH = 12
 # The widths of one column of a page and of the whole page in LaTeX's article, in characters.
 ONE_COLUMN_WIDTH, FULL_WIDTH = 42, 72
@@ -38,14 +38,14 @@ COLUMN_SPACE = 2.5
 def latex_of(content: PaperContent) -> str:
     """Return a table as LaTeX, for the package booktabs.
 
-    Columns that do not fit side by side are in blocks below each other. Blocks that do not fit on
-    one page are in several tables.
+    Columns that do not fit side by side are in blocks, one below the other. Blocks that do not fit
+    on one page are in several tables.
     """
     blocks, width = _blocks(content)
     environment = "table"
     small: list[str] = []
     if width > ONE_COLUMN_WIDTH:
-        # In LaTeX, the star is for a table over both columns of a page.
+        # LaTeX's environment table* spans both columns of a page.
         environment, small = "table*", [r"\small", NARROW]
     caption = _latex_caption(content)
     lines = [f"% {one_line(text)}" for text in [*content.notes, *content.full_signatures]]
@@ -81,7 +81,7 @@ def _latex_caption(content: PaperContent) -> str:
 
 
 def _blocks_per_page(content: PaperContent) -> int:
-    """Return how many blocks fit on a page of LaTeX, below each other."""
+    """Return how many blocks fit on a page of LaTeX, one below the other."""
     # A system has a line of values and one of intervals.
     block_lines = 2 * len(content.systems) + HEAD_LINES
     caption_length = sum(map(len, [*content.sentences(), *content.signatures]))
@@ -190,7 +190,7 @@ def _latex_head(column: PaperColumn) -> str:
 
 
 def _over_lines(title: str, columns: int) -> list[str]:
-    """Return the lines of a head above some columns."""
+    """Return the lines of a head above several columns."""
     width = HEAD_WIDTH * columns
     return textwrap.wrap(title, width, break_long_words=False, break_on_hyphens=False)
 

@@ -55,7 +55,7 @@ def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -
         sentences: the sentences of the caption.
         label: the label by which the text refers to the table.
     """
-    # In LaTeX, the star is for a table over both columns of a page.
+    # LaTeX's environment table* spans both columns of a page.
     environment = "table"
     if _width(rows) > COLUMN_WIDTH:
         environment = "table*"
@@ -82,7 +82,7 @@ def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -
 
 
 def _tabular(rows: Sequence[PairRow], with_n: bool) -> list[str]:
-    """Return the lines of a page's table. A part begins with a line that has its name."""
+    """Return the lines of a page's table. Each part (a score and a group) begins with its name."""
     heads = ["Pair", "Difference", "$p$", "W/T/L"]
     if with_n:
         heads.insert(2, "$n$")
@@ -127,7 +127,7 @@ def _signed(text: str) -> str:
 
 def _width(rows: Sequence[PairRow]) -> float:
     """Return the width of the table in characters, without space between columns."""
-    # The widest cells of a column need not be in one line.
+    # The widest cells of the columns need not be in the same row.
     names, differences, numbers = 0, 0.0, 0
     for row in rows:
         names = max(names, len(row.first), len(row.second) + VERSUS_WIDTH)

@@ -210,7 +210,8 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record] | Columns) -
     computed = _computed(specs, records)
     if not computed:
         return {}
-    # Imported here because it imports NumPy.
+    # Imported here because this module imports NumPy, which takes time that not every command
+    # needs.
     from qabench.stats.intervals import interval_of_units
 
     scores = {}
@@ -227,7 +228,7 @@ def values_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Records as columns, from which the scores of all of them and of groups are computed.
+    """Records as columns, from which the scores of all records and of groups are computed.
 
     A report has the scores of many groups, and collecting the numbers of each group again from its
     records takes longer than all that is computed from them.
@@ -421,7 +422,7 @@ def item_score(spec: ScoreSpec, record: Record) -> float | None:
     try:
         value = spec.item(*values)
     except ZeroDivisionError:
-        # A share of no claims, for example.
+        # The score is a share of claims, for example, and the record has no claims.
         return None
     if not isfinite(value):
         return None

@@ -18,7 +18,7 @@ def without_superseded(
     """
     best = {}
     for evaluation in sorted(evaluations, key=_progress):
-        # A run that resumed another one has its answers and more.
+        # A run that resumed another one has the answers of that run and more.
         best[evaluation.origin] = evaluation
     current, superseded = [], []
     for evaluation in evaluations:

@@ -35,13 +35,14 @@ class ScoreSpec:
         columns: the required columns. () means one column with the name of the score.
         function: maps one NumPy array of sums per column to an array of scores. None means the mean
             of the column.
-        resampled: the same function for resamples and paired tests, if ``function`` is undefined
-            where the score has a limit, such as an F1 that divides by a precision. None means
-            ``function``.
+        resampled: the function for resamples and paired tests, if ``function`` is undefined for
+            some sums at which the score has a limit, such as an F1 that divides by a precision.
+            None means ``function``.
         size: maps the values of a record's columns to the record's number of units. None means 1.
         mean: the official function for the mean if its last digit depends on the order of
             additions. None means the default.
-        undefined: when the score is undefined, for readers, such as "no segments are wrong".
+        undefined: the reason for readers if the score is undefined, such as "no segments are
+            wrong".
         item: maps the values of a record's columns to the record's score. None means the first
             column.
         item_title: the name of the score of a record. "" means ``title``.
@@ -222,7 +223,7 @@ def stems(names: Names) -> list[str] | None:
 
 
 def without_readable(specs: Sequence[ScoreSpec]) -> list[ScoreSpec]:
-    """Return the scores without those that leave out the unreadable replies of another one."""
+    """Return the scores without those that are other scores over readable replies only."""
     over_readable = {spec.readable for spec in specs}
     return [spec for spec in specs if spec.name not in over_readable]
 
@@ -235,7 +236,7 @@ def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[
 
     Args:
         specs: all scores. Those for every cutoff can be named with one, such as "mrr@10".
-        names: the names. None selects all.
+        names: names of scores and of groups. None selects all scores.
         title: what has the scores, such as "one of the logs", for the error.
 
     Raises:

@@ -63,7 +63,7 @@ class ScoredRecords:
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable
             lines.
         notes: sentences about the scoring, such as the calls of a judge and their cost.
-        origin: equal for a run and the runs that resumed it, or "" if unknown. They are never
+        origin: equal for a run and the runs that resumed it, or "" if unknown. Such runs are never
             compared with each other.
         recorded: group of scores -> why its scores are taken from the log, not computed again from
             the answers.
@@ -146,7 +146,7 @@ class ScoredRecords:
 
     def scores(self) -> dict[str, Score]:
         """Return the scores by name, with intervals and n, or {} if nothing was answered."""
-        # A copy: a caller may change it.
+        # This is a copy, because a caller may change it.
         return dict(self.once("scores", lambda: self._scores_of(self.columns())))
 
     def columns(self) -> Columns:
@@ -222,11 +222,11 @@ class ScoredRecords:
             return scores
 
         scores = self.once(f"scores by {grouping}", compute)
-        # Copies: a caller may change them.
+        # These are copies, because a caller may change them.
         return {group: dict(by_name) for group, by_name in scores.items()}
 
     def by_group(self, grouping: str) -> dict[str, list[Record]]:
-        """Return the records by group, in natural order. A record may be in several."""
+        """Return the records by group, in natural order. A record may be in several groups."""
         records = {}
         for name, positions in self._positions_by_group(grouping).items():
             records[name] = [self.records[position] for position in positions]
@@ -276,7 +276,8 @@ class ScoredRecords:
                 declaration = self.declarations.get(signature_name(line))
                 lines[group] = short_signature(line, declaration)
             except InputError:
-                # The signature is of a log of another version. Notes report that as a deviation.
+                # The signature was written by another version of qabench. Notes report that as a
+                # deviation.
                 lines[group] = line
         return lines
 

@@ -55,8 +55,8 @@ class Questions:
         data: the digest of the file, for signatures.
         rows: the questions, in the order of the dataset.
         split: the name of the split, if the config has several.
-        are_lines: whether the questions are the lines of a file of predictions. Then no line
-            replaces an earlier one with the same id: they are samples.
+        are_lines: whether the questions are the lines of a file of predictions. Then lines with the
+            same id are samples, and none replaces an earlier one.
     """
 
     config: str
@@ -116,7 +116,7 @@ class Outcome:
 
 
 class Scorer:
-    """Scores predictions for one benchmark. It is built once, with its models and options.
+    """A scorer of predictions for one benchmark. It is built once, with its models and options.
 
     A subclass defines ``outcome``, or ``score`` if its judge or normalizer needs many items at
     once.
@@ -189,8 +189,8 @@ def outcomes_of(
         progress: see ``Scorer.score``.
 
     Raises:
-        InputError: the scorer raised another exception than one of qabench's, or returned something
-            else than one ``Outcome`` per item with numbers as scores.
+        InputError: the scorer raised an exception that is not qabench's, or did not return one
+            ``Outcome`` per item with numbers as scores.
     """
     if ids is None:
         ids = [str(number) for number in range(1, len(items) + 1)]
@@ -272,10 +272,10 @@ def _naming_place(scorer: Scorer, benchmark: str, questions: str) -> Iterator[No
 
 
 def _checked(outcome: Any, what: str) -> Outcome:
-    """Return an outcome whose scores are numbers.
+    """Return a scorer's outcome if it is valid, with numbers as scores.
 
     Raises:
-        InputError: the value is not such an outcome. The message begins with ``what``.
+        InputError: the outcome is not valid. The message begins with ``what``.
     """
     if not isinstance(outcome, Outcome):
         raise InputError(f"{what} {outcome!r:.60}; allowed: an Outcome")

@@ -34,7 +34,7 @@ NOBODY_THERE = re.compile(
     "No address associated with hostname|All connection attempts failed|Connection refused|Connect call failed|"
     "No route to host|Network is unreachable"
 )
-# {"error": {"message": ...}} and {"detail": [{"msg": ...}]} have three levels.
+# The message may be three levels deep: {"error": {"message": ...}}, {"detail": [{"msg": ...}]}.
 MAX_LEVELS_OF_MESSAGE = 4
 
 

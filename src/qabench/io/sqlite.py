@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-# Another process may write a large batch at this moment.
+# Another process may lock the file while it writes a large batch.
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 SECONDS_BETWEEN_TRIES = 0.02
 # This length is enough to notice damage. It does not protect against forgery.

@@ -45,10 +45,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class BleurtModel:
-    """A function from references and candidates to scores, one per pair, in order.
-
-    ``name`` identifies the model in signatures.
-    """
+    """A function from references and candidates to scores, with a name for signatures."""
 
     name: str
     score: Callable[[list[str], list[str]], list[float]]

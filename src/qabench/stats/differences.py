@@ -42,7 +42,8 @@ def agreeing_bounds(
     if p_value >= SIGNIFICANCE:
         low, high = min(low, 0.0), max(high, 0.0)
     elif low <= 0 <= high:
-        # Not 0 itself, because 0 would be inside, but a number with the sign of the difference.
+        # The bound is not 0, which would be inside, but a tiny number with the sign of the
+        # difference.
         nearest = ROUNDING * difference
         if difference > 0:
             low = nearest
@@ -79,7 +80,7 @@ def mean_bounds(
         moved: for each swap, the sums of differences and counts over the swapped units
             (``_swaps``).
         exact: whether ``moved`` has all swaps of the units that differ.
-        left_out: the differences without one unit at a time.
+        left_out: the leave-one-out differences of the jackknife, one per unit.
         is_fraction: whether both scores are fractions.
         resamples: the number of random swaps.
         seed: the seed of random swaps.
@@ -117,7 +118,7 @@ def _binary_bounds(
     Args:
         item_changes: 1, 0 or -1 for each item.
         difference: the difference of the means.
-        left_out: the differences without one unit at a time.
+        left_out: the leave-one-out differences of the jackknife, one per unit.
         unit_count: the number of units.
     """
     first_only = float((item_changes == 1).mean())
@@ -168,7 +169,7 @@ def bonett_price(first_only: float, second_only: float, n: float) -> tuple[float
 def student_bounds(
     difference: float, left_out: Array, freedom: float | None = None
 ) -> tuple[float, float]:
-    """Return Student's t interval from the differences without one unit at a time.
+    """Return Student's t interval from the leave-one-out differences of the jackknife.
 
     The bounds are infinite if one of these differences is undefined. Without ``freedom``, the
     degrees of freedom follow from the kurtosis of the differences.

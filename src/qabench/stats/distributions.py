@@ -93,7 +93,8 @@ def beta_probability(x: float, a: float, b: float) -> float:
     of Mathematical Functions, 8.17.22 and 8.17.23).
     """
     if x > (a + 1) / (a + b + 2):
-        # There, the continued fraction converges slowly, and the symmetric one quickly.
+        # For such x, the continued fraction converges slowly, but that of the symmetric case
+        # quickly.
         return 1 - beta_probability(1 - x, b, a)
     # The fraction is computed from its last term to its first. The number of terms that double
     # precision needs grows with the root of the larger parameter.

@@ -50,8 +50,8 @@ class Interval:
         standard_error: the standard error by the jackknife, 0 for a single item.
         low: the interval's lower bound, or None if the items are too few or too equal for an
             interval.
-        high: its upper bound. None like ``low``.
-        confidence: its level.
+        high: the interval's upper bound. It is None if ``low`` is None.
+        confidence: the level of the interval.
         undefined: the share of items without which the score would be undefined. The standard error
             leaves them out, so it is too small if this is not 0.
     """
@@ -71,7 +71,7 @@ class Interval:
 def score_interval(
     statistics: Statistics, function: Function, *, clusters: Clusters = None
 ) -> Interval:
-    """Return a function of summed per-item statistics with its interval, such as F1 or BLEU.
+    """Return a score with its interval, for functions of summed statistics such as F1 or BLEU.
 
     The standard error and the variance that the bounds use come from the jackknife: the scores
     without one item (or question) at a time. See ``score_bounds``.

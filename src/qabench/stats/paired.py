@@ -85,11 +85,11 @@ def paired_test(
             random. For a mean this is the sign-flip permutation test. The p-value is the share of
             swapped differences that are at least as far from zero as the observed one: exact if
             there are at most ``resamples`` ways to swap the items that differ. Otherwise over
-            ``resamples`` random swaps, counting the observed sample: (extreme + 1) /
-            (resamples + 1). "bootstrap" draws items with replacement. The p-value is the share of
-            resampled differences whose distance from the observed difference is at least the
-            distance of the observed difference from zero, counting the observed sample. It is too
-            small for few items, and so are its intervals.
+            ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples +
+            1). "bootstrap" draws items with replacement. The p-value is the share of resampled
+            differences whose distance from the observed difference is at least the distance of the
+            observed difference from zero, counting the observed sample. For few items, this p-value
+            is too small, and the intervals are too narrow.
         resamples: the number of random swaps or resamples.
         seed: the same seed gives the same result.
 

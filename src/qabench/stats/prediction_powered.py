@@ -400,7 +400,7 @@ def _labeled_groups(codes: Codes, labeled: npt.NDArray[np.bool_]) -> int:
 
 
 def _degrees_of_freedom(estimate: _Estimate, codes: Codes, groups: int) -> float:
-    """Return the number of labeled clusters less one, or fewer if few of them make up the variance.
+    """Return the labeled clusters less one, or fewer if few clusters make up most of the variance.
 
     Questions with many items add more to the variance than others, and items of one question tend
     to be equal. The number is Satterthwaite's, as for other scores.
