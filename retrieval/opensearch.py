@@ -51,8 +51,8 @@ class OpenSearchIndex:
     Every reply is checked before it is used (see ``_call`` and ``_hits``).
 
     Raises:
-        InputError: the index or the field does not exist, the server cannot be reached or refuses
-            the user.
+        InputError: an argument has a wrong type, the index or the field does not exist, the server
+            cannot be reached or refuses the user.
         QabenchError: the server failed, is too busy, or sent a malformed reply.
     """
 
@@ -65,6 +65,13 @@ class OpenSearchIndex:
         *,
         where: str = "the server",
     ) -> None:
+        if not hasattr(es_client, "field_caps"):
+            raise InputError(
+                f"es_client is {es_client!r:.60}; expected a client of opensearchpy or elasticsearch. For the "
+                "address of an index: open_engine('opensearch:URL/INDEX')"
+            )
+        for name, value in {"index": index, "text_field": text_field, "id_field": id_field}.items():
+            checked_string(name, value)
         self.client, self.index, self.where = es_client, index, where
         self.text_field, self.id_field = text_field, id_field
         fields = self._call(es_client.field_caps, lambda reply: sorted(reply["fields"]), fields="*")

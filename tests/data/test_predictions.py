@@ -90,3 +90,10 @@ def test_the_options_of_commands(command: str, tmp_path: Path) -> None:
 def test_the_form_in_messages_is_one_that_is_read(field: str, example: str) -> None:
     with pytest.raises(InputError, match=re.escape(f'{{"id": "7d...", {example}}}')):
         parse_predictions(b"", "empty.jsonl", [field])
+
+
+def test_predictions_in_memory_are_no_lines_of_a_file() -> None:
+    with pytest.raises(InputError, match=r'^no predictions are given. .* such as {"id": "7d...", "reply": "..."}$'):
+        qabench.evaluate_predictions("felm", "sample", [])
+    with pytest.raises(InputError, match=r"^none of the predictions given can be read; number 1: without 'id'"):
+        qabench.evaluate_predictions("felm", "sample", [{"x": 1}])

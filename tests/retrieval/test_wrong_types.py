@@ -4,6 +4,7 @@ names the value.
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from qabench.errors import QabenchError
 from qabench.retrieval import (
     BM25Index,
     LuceneIndex,
+    OpenSearchIndex,
     Words,
     add_bm25_index,
     chunk_text,
@@ -48,6 +50,11 @@ def build_from(name: str) -> Callable[[Any], Any]:
 
 def attach(name: str) -> Callable[[Any], Any]:
     return lambda value: add_bm25_index(Dataset.from_list(ROWS), **{name: value})
+
+
+def refuses(**options: Any) -> Any:
+    """Is the method of a client whose server does not have the index."""
+    raise QabenchError(f"no index {options['index']!r}")
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -86,6 +93,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "terms of all scripts": Words(version=2),
     "open_engine": open_engine,
     "LuceneIndex": LuceneIndex,
+    "OpenSearchIndex": lambda value: OpenSearchIndex(value, "x"),
+    "OpenSearchIndex index": lambda value: OpenSearchIndex(SimpleNamespace(field_caps=refuses), value),
     "chunk_text": chunk_text,
     "chunk_text size": lambda value: chunk_text("a b", value),
     "chunk_text separators": lambda value: chunk_text("a b", 2, value),

@@ -151,9 +151,16 @@ def _collected(
         except ValueError as error:
             bad_lines.append(BadLine(number, str(error)))
     if not predictions:
-        reason = f"; {bad_lines[0]}" if bad_lines else " (it is empty)"
         field = needs[0] if needs else "answer"
         example = {"id": "7d...", field: EXAMPLES.get(field, "...")}
+        if name == IN_MEMORY:
+            reason = "no predictions are given"
+            if bad_lines:
+                reason = (
+                    f"none of {name} can be read; number {bad_lines[0].line}: {bad_lines[0].reason}"
+                )
+            raise InputError(f"{reason}. A prediction must be a row such as {json.dumps(example)}")
+        reason = f"; {bad_lines[0]}" if bad_lines else " (it is empty)"
         raise InputError(
             f"{name} has no predictions{reason}. A line must be a JSON object: {json.dumps(example)}. "
             f"In a CSV file, the header must have {' and '.join(example)}"
