@@ -1,7 +1,7 @@
 """Forms in which a report shows the fields of ``Record.detail``.
 
-A benchmark lists them in ``Report.details``, in the order of display. A report shows a field
-that no form names as it is, under its name.
+A benchmark lists them in ``Report.details``, in the order of display. A field that no form names is
+shown unchanged, under its name.
 """
 
 from __future__ import annotations

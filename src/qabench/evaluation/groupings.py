@@ -9,7 +9,7 @@ from qabench.evaluation.scored import ScoredRecords
 
 
 def distinct_grouping_sentences(evaluations: Iterable[ScoredRecords], grouping: str) -> list[str]:
-    """Return the sentences about a grouping in several evaluations, each once."""
+    """Return the distinct sentences of ``grouping_sentences`` for several evaluations."""
     # A dict as an ordered set.
     sentences: dict[str, None] = {}
     for evaluation in evaluations:

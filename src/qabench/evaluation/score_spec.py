@@ -41,7 +41,7 @@ class ScoreSpec:
         size: maps the values of a record's columns to the record's number of units. None means 1.
         mean: the official function for the mean if its last digit depends on the order of
             additions. None means the default.
-        undefined: the reason for readers if the score is undefined, such as "no segments are
+        undefined: why the score can be undefined, in words for readers, such as "no segments are
             wrong".
         item: maps the values of a record's columns to the record's score. None means the first
             column.

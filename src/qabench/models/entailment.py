@@ -98,8 +98,8 @@ def label_claims(
 
     A claim without evidence is N. If claim and evidence have more than 512 tokens together, every
     sentence of the evidence is judged separately, and the claim is judged by the two most and the
-    two least entailing sentences. As upstream, the prompt for a single sentence contains this
-    prompt again as the evidence.
+    two least entailing sentences. As upstream, the prompt for a single sentence is in turn used as
+    the evidence in a second prompt.
 
     Args:
         claims: each claim's text and the pieces of its evidence.
@@ -188,7 +188,7 @@ class Entailment:
         name: the model, its commit or digest, and the dtype.
         device: where it runs: "float32 on cpu".
         batch_size: the number of prompts of 512 tokens per batch. Batches of shorter prompts have
-            more. On a CPU, more than 4 are slower, because the batch exceeds its caches.
+            more prompts. On a CPU, more than 4 are slower, because the batch exceeds its caches.
     """
 
     def __init__(self, source: ModelSource) -> None:

@@ -150,8 +150,8 @@ def paired_tests(
         items: name -> the scores of the items, if the units of ``mean`` are clusters of items.
 
     Raises:
-        InputError: the function is undefined on the items, or the number of resamples or the seed
-            is not a whole number or too small.
+        InputError: the function is undefined on the items, or ``resamples`` or ``seed`` is not a
+            whole number, or is too small.
     """
     _check_whole("resamples", resamples, 1)
     _check_whole("seed", seed, 0)

@@ -222,8 +222,8 @@ def corrected_difference(
     influence = influences[0] - influences[1]
     fewest = min(groups)
     variance = float((influence**2).sum())
-    # One question more on which the systems differ, in both directions, as in the interval of
-    # Bonett and Price: few labels may show no difference although there are some.
+    # This adds one question in each direction on which the systems differ, as the interval of
+    # Bonett and Price does. Few labels may show no difference even if there is one.
     variance += max(2 / (fewest + 2) ** 2, unseen)
     freedom = float(fewest - 1)
     if fewest < min(label_counts):
@@ -403,7 +403,7 @@ def _degrees_of_freedom(estimate: _Estimate, codes: Codes, groups: int) -> float
     """Return the labeled clusters less one, or fewer if few clusters make up most of the variance.
 
     Questions with many items add more to the variance than others, and items of one question tend
-    to be equal. The number is Satterthwaite's, as for other scores.
+    to be equal. The degrees of freedom are Satterthwaite's, as for other scores.
     """
     if groups == estimate.labeled_count:
         return groups - 1
