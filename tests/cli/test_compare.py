@@ -231,3 +231,10 @@ def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
     message = r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc.loose, "
     with pytest.raises(InputError, match=message):
         run(command, *words, "--scores", "acc.lose")
+
+
+@pytest.mark.parametrize("option", ["--test", "--correction"])
+def test_an_unknown_test_is_said_before_files_are_scored(option: str) -> None:
+    result = CliRunner().invoke(app, ["compare", "fanoutqa", "nosuch.jsonl", "none.jsonl", option, "x"])
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).startswith(f"unknown {option.removeprefix('--')} 'x'; allowed: ")

@@ -140,6 +140,14 @@ class Comparison(ComparedSystems, Displayed):
         return comparison_document([self, *self.others], format, form, all_scores, titles)
 
 
+def check_testing(test: str, correction: str) -> None:
+    """Raise InputError for an unknown test or correction, before the work."""
+    if test not in TESTS:
+        raise unknown_name("unknown test", test, TESTS)
+    # No p-values: this checks the name of the correction only.
+    adjust([], correction)
+
+
 def compare(
     evaluations: Mapping[str, Evaluation],
     spec: ScoreSpec,
@@ -170,10 +178,7 @@ def compare(
         InputError: an unknown test, correction or baseline, or evaluations of several benchmarks or
             configs.
     """
-    if test not in TESTS:
-        raise unknown_name("unknown test", test, TESTS)
-    # This raises an error for an unknown correction before any work is done.
-    adjust([], correction)
+    check_testing(test, correction)
     if baseline and baseline not in evaluations:
         raise unknown_name("there is no system", baseline, list(evaluations))
     configs = {evaluation.questions for evaluation in evaluations.values()}

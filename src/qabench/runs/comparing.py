@@ -13,7 +13,14 @@ from qabench.data.predictions import IN_MEMORY
 from qabench.data.rows import grouped, natural_key
 from qabench.errors import InputError, some, unknown_name
 from qabench.evaluation import Evaluation, Record
-from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison, compare_groups
+from qabench.evaluation.comparison import (
+    CORRECTION,
+    SEED,
+    TEST,
+    Comparison,
+    check_testing,
+    compare_groups,
+)
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.judged import corrected_pairs
 from qabench.evaluation.labels import labels
@@ -102,6 +109,8 @@ def compare(
         name = None
     if not isinstance(name, str | None):
         raise InputError("the systems are given twice: as the first argument and as systems")
+    # Answers may be scored by a judge that is paid.
+    check_testing(test, correction)
     benchmark = benchmark_of(name or "")
     labels_of_user = None
     if isinstance(systems, Mapping):
@@ -261,14 +270,16 @@ def _why_not_computed(by_label: Mapping[str, Evaluation], scores: Names) -> str:
     if scores is not None:
         named = f"the scores {', '.join(split_names(scores))}"
     unanswered = [label for label, evaluation in by_label.items() if not evaluation.records]
-    without_answers = ""
+    reasons = ""
     if unanswered:
-        without_answers = f" {', '.join(unanswered)}: no answers yet."
+        reasons = f" {', '.join(unanswered)}: no answers yet."
     available: set[str] = set()
-    for evaluation in by_label.values():
+    for label, evaluation in by_label.items():
         available.update(evaluation.scores())
+        if evaluation.records and evaluation.unscored:
+            reasons += f" {label}: {evaluation.unscored}."
     return (
-        f"no system has {named}: undefined for these answers, or not computed.{without_answers} "
+        f"no system has {named}: undefined for these answers, or not computed.{reasons} "
         f"Choose others with --scores: {', '.join(sorted(available)) or 'none'}"
     )
 

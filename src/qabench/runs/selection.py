@@ -9,7 +9,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.records import PREDICTIONS, column_names
-from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores
+from qabench.evaluation.score_spec import CUTOFF, Names, ScoreSpec, present, select_scores
 
 
 def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
@@ -32,8 +32,30 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     for group, line in evaluation.signatures.items():
         if group not in dropped:
             signatures[group] = line
-    evaluation = _with_problems(evaluation, specs)
+    evaluation = _with_cutoffs_named(_with_problems(evaluation, specs), specs)
     return replace(evaluation, score_specs=specs, signatures=signatures)
+
+
+def _with_cutoffs_named(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
+    """Add scores that were asked for at a cutoff that was not computed to the problems."""
+    families = {spec.name: spec for spec in evaluation.score_specs}
+    columns = column_names(evaluation.records)
+    problems = []
+    for spec in specs:
+        stem, _, cutoff = spec.name.rpartition("@")
+        family = families.get(stem + CUTOFF)
+        if spec.name in families or family is None or present([spec], columns):
+            continue
+        if computed := [each.name for each in present([family], columns)]:
+            problem = f"no score {spec.name}: computed is {', '.join(computed)}"
+            if evaluation.setting == PREDICTIONS and "k" in evaluation.arguments:
+                problem += f"; to compute it, add --k {cutoff}"
+            problems.append(problem)
+    if len(problems) == len(specs):
+        evaluation = replace(evaluation, unscored="; ".join(problems))
+    elif problems:
+        evaluation = replace(evaluation, problems=[*evaluation.problems, *problems])
+    return evaluation
 
 
 def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
@@ -66,7 +88,9 @@ def not_in_log(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> list[str]:
     if not is_log or evaluation.unscored or not evaluation.answered:
         return []
     groups = benchmark(evaluation.benchmark).groups
-    computed = {spec.group for spec in present(specs, column_names(evaluation.records))}
+    # A group is there if one of its scores is, even if this one was not asked for.
+    all_specs = [*evaluation.score_specs, *specs]
+    computed = {spec.group for spec in present(all_specs, column_names(evaluation.records))}
     # Several scores may belong to one group, which gets one sentence.
     lacking = dict.fromkeys(spec.group for spec in specs if spec.group not in computed)
     problems = []

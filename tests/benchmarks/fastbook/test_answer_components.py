@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from official_retrieval import official
 
+from qabench import Evaluation, evaluate_predictions, load_dataset
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.benchmarks.fastbook.retrieval import chapter_chunks
@@ -137,3 +138,16 @@ def test_no_plain_characters_look_damaged_together() -> None:
     assert BADNESS_RE.search("".join(map("".join, itertools.product(plain, repeat=3)))) is None
     everything = "".join(plain) * 2
     assert ftfy.fix_text(everything) == everything
+
+
+def test_a_score_at_another_cutoff_says_how_to_compute_it() -> None:
+    predictions = [{"id": row["id"], "passages": ["x"]} for row in load_dataset("fastbook", "sample", split="test")]
+
+    def scored(*names: str) -> Evaluation:
+        return evaluate_predictions("fastbook", "sample", predictions, names, k="5,10")
+
+    said = "no score mrr@3: computed is mrr@5, mrr@10; to compute it, add --k 3"
+    assert scored("mrr@3").unscored == said and not scored("mrr@3").scores()
+    both = scored("mrr@3", "mrr@5")
+    assert both.problems == [said] and list(both.scores()) == ["mrr@5"]
+    assert not scored("mrr@10", "retrieval").problems
