@@ -222,3 +222,14 @@ def test_no_output_replaces_an_input(arguments: str, tmp_path: Path, monkeypatch
     assert isinstance(done.exception, InputError), done.output
     assert "a.jsonl; name another file" in str(done.exception)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("expertqa", ""), ("fanoutqa", "[]"), ("fastbook", '{"questions": []}'), ("felm", "")]
+)
+def test_a_file_of_no_questions_is_said(name: str, content: str, tmp_path: Path) -> None:
+    questions, answers = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
+    questions.write_text(content)
+    answers.write_text('{"id": "1", "answer": "x"}\n')
+    done = CliRunner().invoke(app, ["score", name, str(answers), "--questions", str(questions)])
+    assert isinstance(done.exception, InputError) and "no questions" in str(done.exception)

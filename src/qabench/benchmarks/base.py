@@ -191,7 +191,7 @@ class Benchmark(Displayed, ABC):
         """Return the questions of a config that can be scored, or of a custom file.
 
         Raises:
-            InputError: the config or the file cannot be read.
+            InputError: the config or the file cannot be read, or the file has no questions.
             SourceError: the data is not available.
         """
         table = dataset_table(self.name)
@@ -205,7 +205,10 @@ class Benchmark(Displayed, ABC):
         if file is not None:
             digest = custom_digest(file)
             name = self.custom_config.format(file=file.name) or selected.name
-            return Questions(name, digest, _questions_in(self, selected.name, file, digest))
+            rows = _questions_in(self, selected.name, file, digest)
+            if not rows:
+                raise InputError(f"the file {file} has no questions")
+            return Questions(name, digest, rows)
         # A benchmark whose configs have several splits or files overrides this method.
         ((path,),) = selected.splits.values()
         digest = table.file_digest(path)
