@@ -41,7 +41,7 @@ _PARTS = {
     "precision": ("precision", "Precision"),
     "recall": ("recall", "Recall"),
 }
-# The official scorer adds with Python's ``sum``. Another order could change the last digit.
+# The official scorer adds with Python's ``sum``. Other summation could change the last digit.
 _average = partial(ScoreSpec, mean=mean_in_order)
 _graded = partial(_average, graded=True)
 
@@ -102,7 +102,7 @@ class FanOutQABenchmark(Benchmark):
             "BLEURT",
             "Learned similarity between answer and reference.",
             "bleurt",
-            # BLEURT has no bounds.
+            # BLEURT is not a share, because it can be below 0 or above 1.
             share=False,
         ),
         _graded(
@@ -258,13 +258,13 @@ class FanOutQABenchmark(Benchmark):
         return Question(row["id"], row["question"], text_of(answer), groups, row)
 
     def why_unscored(self, config: str | None) -> str | None:
-        """Return that the answers to test questions are not public."""
+        """Return the reason for test configs: the answers to test questions are not public."""
         if "test" in dataset_table(self.name).config(config).splits:
             return NOT_PUBLIC
         return None
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
-        """Return the default groups of answers, and "evidence" of pages."""
+        """Return the default groups for answers, and "evidence" for pages."""
         fields: set[str] = set()
         for row in predictions.rows:
             fields.update(row.fields)
@@ -283,11 +283,11 @@ class FanOutQABenchmark(Benchmark):
         groups: Sequence[str],
         options: Mapping[str, Any],
     ) -> Joined:
-        """Join predictions to the questions, with ``only_score_answered`` to those that have one.
+        """Join predictions to all questions, or with ``only_score_answered`` to answered questions.
 
         Raises:
-            InputError: questions without public answers (which only "evidence" does not need),
-                or predictions for other questions.
+            InputError: the questions have no public answers, which every group but "evidence"
+                needs, or there are predictions for unknown questions.
         """
         if set(groups) != {"evidence"}:
             _check_public(loaded)
@@ -300,7 +300,8 @@ class FanOutQABenchmark(Benchmark):
                 f"{some(joined.unknown)}. With "
                 "only_score_answered the official scorer fails on them: remove the lines"
             )
-        # The official order is the order of the answers. The last digit of a mean depends on it.
+        # As in the official scorer, scores are in the order of the answers. The last digit of a
+        # mean depends on the order.
         answered = {row.id: row for row in predictions.rows if row.id in joined.ids}
         return replace(joined, ids=list(answered), rows=list(answered.values()))
 
@@ -333,12 +334,12 @@ class FanOutQABenchmark(Benchmark):
         return DECLARATIONS
 
     def read(self, source: str | Path | Sequence[Row], **options: Any) -> Predictions:
-        """Read predictions, or TREC runs of page ids, URLs, or titles with underscores."""
+        """Read predictions, or a TREC run whose documents are page ids, URLs or titles."""
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
         data, name = read_bytes(source)
         columns = data.lstrip().partition(b"\n")[0].split()
-        # A line of a TREC run has six columns, and the constant Q0 as the second.
+        # A line of a TREC run has six columns, the second of which is the constant Q0.
         if len(columns) == 6 and columns[1] == b"Q0":
             return parse_run(data, name, "pages")
         return parse_predictions(data, name, self.prediction_fields)

@@ -16,24 +16,24 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
-"""Maps objects to the normal form of each distinct ``str(object)``, such as ``Normalizer(...).batch``."""
+"""A function from objects to {str(object): normal form}, such as ``Normalizer(...).batch``."""
 
 
-# Each system and sample is scored by the same references, and one file often has many.
+# All systems and samples of a file are scored against the same references.
 _parsed = lru_cache(maxsize=1 << 14)(loads)
 
 
 def reference_of(row: Row) -> Any:
-    """Return the reference answer of a question, which is not to be changed.
+    """Return the reference answer of a question. Callers must not change the object.
 
     Raises:
-        InputError: it is not the JSON text of an answer.
+        InputError: the column "answer" is not the JSON text of an answer.
     """
-    # The standard library's JSON: ``datasets.Json()`` reads 1.14 as 1.1400000000000001, and such an
-    # answer would not match.
+    # ``loads`` uses the standard library: ``datasets.Json()`` reads 1.14 as 1.1400000000000001,
+    # which would not match.
     text = row["answer"]
     if not isinstance(text, str):
-        # This raises the error that says what is wrong with the text.
+        # For other types, ``loads`` raises an error.
         return loads(text)
     return _parsed(text)
 
@@ -61,8 +61,9 @@ def accuracy(
 ) -> list[QuestionAccuracy]:
     """Return the loose and strict accuracy of each answer, aligned with its reference.
 
-    The official score is their mean. It is the same to the last digit if the values, with integer
-    zeros, are added by the built-in ``sum`` in order (see ``mean_in_order``).
+    The official score is the mean of these values. It is equal to the last digit if the values, in
+    which a zero is the integer 0, are added in order by the built-in ``sum`` (see
+    ``mean_in_order``).
 
     A reference's strings are its keys and values (dict), its items (list) or itself. Bools count as
     "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
@@ -112,7 +113,7 @@ def is_undefined(reference: Any) -> bool:
 def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:
     strings = [forms[text] for text in strings_of(reference)]
     if prediction is UNANSWERED:
-        # The integer 0, as in the official scorer: see ``accuracy``.
+        # As in the official scorer, this is the integer 0, because ``sum`` depends on the type.
         return QuestionAccuracy(0, False, (), tuple(strings))
     # Equal strings of a reference are found or missing together, so each is searched for once.
     candidate = forms[str(prediction)]
@@ -127,8 +128,8 @@ def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> Ques
     is_strict = not missing
     loose: float = len(matches)
     if isinstance(reference, dict | list):
-        # The strings of a nested container are all counted as missing, but it is one item in n. So a
-        # nested reference can score below 0, in the official scorer too.
+        # All missing strings of a nested container are counted, although n counts it as one item.
+        # So a nested reference can score below 0, as in the official scorer.
         n = len(items_of(reference))
         loose = (n - len(missing)) / n
     return QuestionAccuracy(loose, is_strict, tuple(matches), tuple(missing))
@@ -143,7 +144,7 @@ def strings_of(answer: Any) -> Iterator[str]:
     if isinstance(answer, dict | list):
         for item in items_of(answer):
             yield from strings_of(item)
-    # bool is tested before the others, because str(True) would look for the word "True".
+    # bool is tested before other values, because str(True) would look for the word "True".
     elif isinstance(answer, bool):
         yield text_of(answer)
     else:
@@ -152,7 +153,7 @@ def strings_of(answer: Any) -> Iterator[str]:
 
 def items_of(answer: Json | list[Any]) -> list[Any]:
     """Return the items of a list, or the keys and then the values of a dict."""
-    # A dict with n pairs counts as 2n items: upstream looks for keys and values alike.
+    # As in the official scorer, keys and values count alike, so a dict with n pairs has 2n items.
     if isinstance(answer, dict):
         return [*answer.keys(), *answer.values()]
     return answer
@@ -164,7 +165,7 @@ def contains_word(string: str, text: str) -> bool:
     Equals ``re.search(rf"\b{re.escape(string)}\b", text)``. Compiling a pattern for each of
     thousands of strings would take longer than all the searches.
     """
-    # The normal form of "." is empty, and occurs at any word boundary.
+    # ``string`` can be empty, because the normal form of "." is. It then occurs at any boundary.
     start = text.find(string)
     while start != -1:
         if _is_boundary(text, start) and _is_boundary(text, start + len(string)):

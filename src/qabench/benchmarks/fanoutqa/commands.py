@@ -1,7 +1,7 @@
-"""``qabench fanoutqa submit``: checks a submission to FanOutQA's leaderboard, and writes its files.
+"""``qabench fanoutqa submit``: check a submission to FanOutQA's leaderboard, and write its files.
 
-The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata
-have the right keys. The command also checks for missing, unknown and repeated ids.
+The leaderboard only checks that each line has an "id" and a string "answer", and that the metadata
+have the right keys. This command also checks for missing, unknown and repeated ids.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from qabench.io.files import write_text
 from qabench.loading_scripts.fanoutqa.leaderboard import SETTINGS, system_of
 
 FOLDER = "leaderboard-submissions"
-# A question that was removed from the test questions in 2026, but that most submissions answer.
+# The id of a question that was removed from the test questions in 2026. Most submissions answer it.
 DROPPED = "36146d2306ce9ca3"
 
 
@@ -89,14 +89,14 @@ def submit(
 
 
 class _Errors:
-    """The errors of a submission, so that all can be fixed at once."""
+    """Collects the errors of a submission, so that the user can fix all of them at once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note an InputError of the block and go on."""
+        """Record an InputError that the ``with`` block raises, and go on after it."""
         try:
             yield
         except InputError as error:
@@ -118,7 +118,7 @@ def _check_name(name: str) -> None:
 
 
 def _answers(path: Path, setting: str) -> Predictions:
-    """Return the answers in a file, or in the log of a run. A failed question has none."""
+    """Return the answers in a file or in the log of a run, without those of failed questions."""
     if path.suffix != ".eval":
         return read_predictions(path, ("answer",))
     from qabench.runs.log import read_run
@@ -136,7 +136,7 @@ def _answers(path: Path, setting: str) -> Predictions:
 
 
 def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
-    """Check that the leaderboard accepts the answers. Missing answers are only named.
+    """Check that the leaderboard accepts the answers. Missing answers only cause a warning.
 
     Raises:
         InputError: the leaderboard would reject an answer, or its score is undefined.
@@ -162,7 +162,7 @@ def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
 
 
 def _system(metadata: Path) -> Json:
-    """Return what a submission says of its system.
+    """Return the fields that describe the system, from the file of metadata.
 
     Raises:
         InputError: the metadata cannot be read, or a value is missing, unknown or wrong.

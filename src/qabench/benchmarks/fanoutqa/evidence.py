@@ -20,7 +20,8 @@ from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 # The authors cut pages into fragments of at most this length.
 FRAGMENT_CHARACTERS = 1024
-# Each holds the pages of a question in memory. More would only wait for the lemmatizer.
+# Each retrieval holds the pages of a question in memory. More of them would only wait for the
+# lemmatizer.
 RETRIEVALS_AT_ONCE = 4
 
 
@@ -35,19 +36,19 @@ def evidence_provided(
 ) -> CarryOut:
     """Fill the prompt with as many of the best fragments of the row's evidence pages as fit.
 
-    The metadata["evidence"] of a question has the number of fragments shown and of all, the prompt's
-    tokens, the budget and how tokens were counted, the number of fragments of each page that were
-    left out, and the missing pages. A page that did not exist at the epoch is noted as a problem.
-    If Wikipedia cannot be reached, the question fails.
+    In the log, metadata["evidence"] of a question has the number of fragments shown and of all
+    fragments, the prompt's tokens, the budget, how tokens were counted, how many fragments of each
+    page were left out, and the missing pages. A page that did not exist at the epoch is noted as a
+    problem. If Wikipedia cannot be reached, the question fails.
 
-    The fields of ``prompt`` are documents and question, the fields of ``document`` are title and
-    content (None for this project's format). With ``official``, the prompt is filled as the
-    authors' runner does: the unchanged list of evidence, with repeated and empty pages, up to the window minus
-    ``ANSWER_TOKENS``. For the others see the task.
+    The fields of ``prompt`` are documents and question. The fields of ``document`` are title and
+    content (None means qabench's format). With ``official``, the prompt is filled as by the
+    authors' runner: with the unchanged list of evidence, including repeated and empty pages, up to
+    the window minus ``ANSWER_TOKENS``. The task describes the other arguments.
     """
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
-    # Open it now, so that a wrong file is reported before the first question.
+    # Open the Wikipedia now, so that a wrong file is reported before the first question.
     wikipedia(wiki)
 
     async def fill_prompt(conversation: Conversation) -> None:
@@ -63,7 +64,8 @@ def evidence_provided(
             return fill(prompt, document, question, ranked[:n])
 
         if official:
-            # kani counts tokens for the template of the one user message, and no more.
+            # The authors' chat library, kani, reserves tokens for the template of the single
+            # message, and for nothing else.
             budget = context_window(model, context_length) - ANSWER_TOKENS - counter.message_tokens
         else:
             budget = prompt_tokens(model, context_length)
@@ -110,14 +112,14 @@ def fill(
 def retrieval_signature(
     counter: str, normalizer: Normalizer, wiki: str | None = None
 ) -> dict[str, str]:
-    """Return the fields of a signature for the retrieval."""
+    """Return the signature fields that describe the retrieval."""
     return {"tokenizer": counter} | retrieval_conditions(normalizer, wiki)
 
 
 def retrieval_conditions(normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
-    """Return the fields of a signature for the retrieval that do not depend on the model."""
-    # Its versions turn HTML into different Markdown, which is cut into different fragments.
-    # Without the package, pages can still come as Markdown from the authors' cache.
+    """Return the signature fields that describe the retrieval and do not depend on the model."""
+    # Versions of markdownify turn HTML into different Markdown, which gives different fragments.
+    # Without this package, pages can still be read as Markdown from the authors' cache.
     markdownify = "none"
     if find_spec("markdownify"):
         markdownify = version("markdownify")
@@ -135,9 +137,10 @@ def rank_evidence(
     official: bool = False,
     wiki: str | None = None,
 ) -> tuple[list[Fragment], list[str]]:
-    """Rank the fragments of a question's pages by BM25+, and return why pages are missing. Blocks.
+    """Rank the fragments of a question's pages by BM25+, and return why pages are missing.
 
-    With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream.
+    This blocks while pages are downloaded. With ``official``, repeated pages stay repeated, and a
+    missing page counts as an empty one, as in the authors' runner.
 
     Raises:
         WikiError: a page is not in the cache and cannot be requested.
@@ -171,10 +174,10 @@ def rank(
     normalizer: Normalizer,
     official: bool = False,
 ) -> list[Fragment]:
-    """Rank the fragments of pages, the best for the question first, or [] for no pages.
+    """Return the fragments of pages, the best for the question first. Empty if there are no pages.
 
-    Equal scores are in the order of the fragments, or with ``official`` in the order of the
-    authors' retriever.
+    Fragments with equal scores are in the order of the text, or with ``official`` in the order of
+    the authors' retriever.
     """
     if not pages:
         return []

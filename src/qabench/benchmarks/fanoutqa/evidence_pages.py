@@ -1,8 +1,7 @@
 """Recall and precision of the evidence pages that a system read or retrieved.
 
-The paper has no such score: FanOutQA's rows name the pages that are necessary for an answer, and
-this module compares them with the pages of a run that searches. Strings and numbers in, numbers
-out.
+The paper has no such score. FanOutQA's rows name the pages that are necessary for an answer, and
+this module compares them with the pages that a system read.
 """
 
 from __future__ import annotations
@@ -21,24 +20,25 @@ Keys = frozenset[str | int]
 
 
 def page_keys(page: Any) -> Keys:
-    """Return what identifies a page: its id, and its title, which may be in its URL.
+    """Return the keys that identify a page: its id, and its title, which may come from its URL.
 
-    Two pages are the same if they have a key in common. A title is compared as Wikipedia does:
+    Two pages are the same if they have a key in common. Titles are compared as in Wikipedia:
     underscores are spaces, and the case of the first letter does not matter. A page that was found
-    through a redirect is the same as the evidence page if either of them has the other's id, title,
-    or the title in its URL.
+    through a redirect is the same as an evidence page if one of the two has an id, a title, or a
+    URL with the title, of the other.
 
     Args:
         page: an object with some of "pageid", "title" and "url", such as a row of
-            ``necessary_evidence``, or one of them. A string of digits is an id or a title.
+            ``necessary_evidence``, or a single id, title or URL. A string of digits can be an id or
+            a title.
 
     Raises:
-        InputError: another type, or nothing that identifies a page.
+        InputError: ``page`` has another type, or nothing in it identifies a page.
     """
     keys: set[str | int] = set()
     values = [page]
     if isinstance(page, Mapping):
-        # Pages that the corrections of 2026 added have null as their id, and only a title.
+        # Pages that the corrections of 2026 added have only a title. Their id is null.
         values = [page.get("pageid"), page.get("title"), page.get("url")]
     for value in values:
         if isinstance(value, str):
@@ -74,7 +74,7 @@ def _keys_of_url(text: str) -> set[str | int]:
     titles = [unquote(path), *query.get("title", ())[:1]]
     title = next(filter(None, titles), "")
     if not title and not ids:
-        # Any other address only equals itself.
+        # Other addresses are compared as they are.
         title = text
     return {*ids, *_keys_of_title(title)}
 
@@ -89,7 +89,7 @@ def _keys_of_title(title: str) -> set[str | int]:
 
 
 def title_of(page: Any) -> Any:
-    """Return the title of a page for display. A page without one is shown as it is."""
+    """Return the title of a page for display, or the page itself if it has no title."""
     if not isinstance(page, Mapping):
         return page
     return page.get("title", page)
@@ -101,8 +101,8 @@ def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
     for position, page in enumerate(pages):
         keys = page_keys(page)
         first_position = position
-        # A page can join two groups: one that has its id, and one that has its title. The groups are
-        # copied, because joining removes them.
+        # A page can merge two groups, one with its id and one with its title. The loop iterates
+        # over a copy, because merging removes groups.
         for earlier_position, earlier_keys in list(groups.items()):
             if not keys.isdisjoint(earlier_keys):
                 first_position = min(first_position, earlier_position)
@@ -112,7 +112,7 @@ def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
 
 
 def pages_read(pages: Any) -> list[Keys]:
-    """Return the keys of each different page of a prediction, or [] without a search."""
+    """Return the keys of each different page of a prediction, or [] if there was no search."""
     if pages is None or pages is UNANSWERED:
         return []
     if not isinstance(pages, list | tuple):
@@ -128,8 +128,8 @@ class EvidenceScore:
         recall: the share of the necessary pages that were read, in [0, 1]. 0 if no page was read.
         precision: the share of the pages read that are necessary, in [0, 1]. None if no page was
             read.
-        missing: positions of the necessary pages that were not read. A repeated page is named by
-            its first position.
+        missing: the positions of the necessary pages that were not read. For a repeated page, this
+            is its first position.
     """
 
     recall: float
@@ -140,7 +140,7 @@ class EvidenceScore:
 def evidence_scores(
     references: Sequence[Sequence[Any]], predictions: Sequence[Any], k: int | None = None
 ) -> list[EvidenceScore]:
-    """Compare the pages that were read for each question with the necessary ones.
+    """Compare the pages that were read for each question with the necessary pages.
 
     Args:
         references: the necessary pages of each question. See ``page_keys``.

@@ -28,7 +28,7 @@ from qabench.prompts.prompt import AUTO, Prompt
 
 # The official scorer's default. Another judge is a deviation.
 MODEL = "gpt-4o-2024-11-20"
-# The authors' own variable, so that an environment for their scorer works here.
+# The authors' scorer reads this variable, too, so that its environment also works here.
 MODEL_VARIABLE = "FANOUTQA_JUDGE_MODEL"
 # The parameters that the official scorer sends with each request.
 PARAMETERS: Mapping[str, Any] = {"temperature": 0, "seed": 31415}
@@ -40,10 +40,10 @@ VERDICTS = {
     "e": "irrelevant differences",
     "f": "no answer",
 }
-# The official scorer accepts an answer with more details, with the same ones, or with other details
-# that do not matter. A subset (a) scores 0.
+# In the official scorer, an answer scores 1 if it has more details than the reference, the same
+# details, or differences that do not matter. A subset (a) scores 0.
 FULL_MARKS = frozenset("bce")
-# The official scorer cuts answers here, so a judge never reads the end of a long one.
+# The official scorer cuts answers after this many characters, so the judge never reads the rest.
 MAX_ANSWER_CHARACTERS = 4000
 
 
@@ -52,13 +52,13 @@ class Judgment:
     """The judgment of one answer.
 
     Attributes:
-        verdict: a value of ``VERDICTS``, or None for an unanswered question and if there is no
-            readable verdict.
-        score: 1 or 0: the official score of the reply, readable or not, or None if the judge gave
-            no reply.
-        readable: 1 or 0: the score of the verdict, 0 for an unanswered question, or None if there
-            is no readable verdict.
-        reason: why there is no readable verdict, or None if there is one, or if the question is
+        verdict: a value of ``VERDICTS``. None if there is no readable verdict, or if the question
+            is unanswered.
+        score: the official score of the reply, 1 or 0, even if it is unreadable. None if the judge
+            gave no reply.
+        readable: the score of a readable verdict, 1 or 0, and 0 for an unanswered question. None if
+            there is no readable verdict.
+        reason: why there is no readable verdict. None if there is one, or if the question is
             unanswered.
         reply: the judge's text, or None if it was not asked or did not reply.
     """
@@ -75,8 +75,7 @@ NOT_ANSWERED = Judgment(None, 0, 0)
 
 def official_score(reply: str) -> int:
     """Return 1 if the reply's last character is b, c or e, in either case, else 0."""
-    # A slice, because an empty reply has no last character: the official scorer fails on it, and
-    # here it scores 0.
+    # The slice also works for an empty reply, which scores 0 here. The official scorer fails on it.
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
@@ -85,11 +84,11 @@ def read_judgment(
 ) -> Judgment:
     """Read the judgment in a reply.
 
-    The official score depends only on the last character. A verdict is readable if that character
-    is one of the six letters and is not part of a word: officially, "I cannot judge" scores 1.
+    The official score depends only on the last character, so "I cannot judge" scores 1. A verdict
+    is readable if the last character is one of the six letters and not part of a word.
 
-    ``finish_reason`` and ``refusal`` are those that the server reports. A truncated reply and a
-    refusal have no readable verdict.
+    The server reports ``finish_reason`` and ``refusal``. A truncated reply and a refusal have no
+    readable verdict.
     """
     text = reply.strip()
     letter = text[-1:].lower()
@@ -100,7 +99,7 @@ def read_judgment(
         reason = "the reply was truncated"
     elif not text:
         reason = "the reply is empty"
-    # Officially, the last character decides even if it is the end of a word.
+    # In the official scorer, the last character decides even if it is the end of a word.
     elif letter not in VERDICTS or text[-2:-1].isalnum():
         reason = f"the reply does not end with a letter from A to F: {text[-40:]!r}"
     if reason:
@@ -118,7 +117,7 @@ class Judge:
     llm_cache_key: str = ""
 
     def signature(self) -> dict[str, object]:
-        """Return the fields of a signature: everything that the score depends on except the data."""
+        """Return the signature fields: everything that the score depends on except the data."""
         fields: dict[str, object] = {
             "judge": self.caller.model,
             "judge_endpoint": self.caller.endpoint.base_url,
@@ -165,7 +164,7 @@ class Judge:
 
 
 def is_judged(prediction: Any) -> bool:
-    """Tell whether a prediction is sent to the judge. An unanswered question scores 0 without it."""
+    """Tell whether a prediction is sent to the judge, as all but unanswered questions are."""
     return prediction is not UNANSWERED and prediction is not None
 
 
@@ -179,8 +178,8 @@ class Judged:
             be made.
         absent: the reason why the official score could not be computed, or None if it was.
         shortened: the number of answers that were truncated for the judge.
-        usage: calls, tokens and cost.
-        needed: the calls without a reply, with estimated tokens and cost.
+        usage: the calls, tokens and cost so far.
+        needed: the calls that were not made, with estimated tokens and cost.
         models: the models that the server reports, with their fingerprints.
     """
 
@@ -194,15 +193,15 @@ class Judged:
 
     @property
     def scores(self) -> list[int]:
-        """Return the official scores of unanswered questions (0) and of all replies.
+        """Return the official scores: of all replies, and 0 for unanswered questions.
 
-        Unreadable replies count, too, mostly as 0. Questions whose call failed have no score: there
-        is no reply to count.
+        Unreadable replies count, too, mostly as 0. Questions whose call failed have no reply, and
+        so no score.
         """
         return [judgment.score for judgment in self.per_question if judgment.score is not None]
 
     def as_dict(self) -> Json:
-        """Return counts, verdicts, usage, and items without a verdict, or why there is no score."""
+        """Return counts, verdicts, usage, and unreadable items, or why there is no score."""
         about = {
             "model": self.judge.caller.model,
             "prompt": self.judge.prompt.label,
@@ -234,14 +233,14 @@ class Judged:
         return result | about
 
     def deviations(self) -> list[str]:
-        """Return the effect of failed calls on the official score, or [] if no call failed."""
+        """Return a sentence about the answers whose call failed, or [] if no call failed."""
         failed = len(self.per_question) - len(self.scores)
         if not failed:
             return []
         return [f"{failed} of {len(self.per_question)} answers are left out"]
 
     def notes(self) -> list[str]:
-        """Return the cost of the calls, and the estimated cost of the calls without a reply."""
+        """Return the cost of the calls, and the estimated cost of calls that were not made."""
         cached = f" ({self.usage.cached} replies from the cache)"
         lines = []
         if self.usage.calls or self.usage.cached:
@@ -260,7 +259,7 @@ def judge_for(
     llm_cache_key: str = "",
     **limits: Any,
 ) -> Judge:
-    """Return the judge given by arguments and environment variables.
+    """Return the judge that arguments and environment variables describe.
 
     Args:
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
@@ -269,7 +268,8 @@ def judge_for(
         prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
             "auto": official if the file is available, or a file: TOML (``user``, ``system``), or
             the user message as plain text, with the fields {question}, {reference}, {answer}.
-        parameters: added to temperature 0 and seed 31415. None as a value removes one of them.
+        parameters: parameters besides temperature 0 and seed 31415. The value None removes a
+            parameter.
         llm_cache_key: replies cached under another key are not used.
         **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``,
             or a pair: the price per million prompt tokens and per million reply tokens).
@@ -292,7 +292,8 @@ def judge_from(options: Any, **named: Any) -> Judge:
     """Call ``judge_for`` with options in a dict or in JSON text, which override ``named``.
 
     Raises:
-        InputError: the options are neither of them nor None, or a value has another type.
+        InputError: the options are neither a dict nor JSON text nor None, or a value has another
+            type.
     """
     try:
         values = json_of(options) if isinstance(options, str) else options
@@ -316,14 +317,14 @@ def judge_answers(
 ) -> Judged:
     """Let a model judge answers.
 
-    Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. It
-    works inside a running event loop, such as a notebook's.
+    Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. This
+    function also works inside a running event loop, such as a notebook's.
 
-    The official score is absent, with the reason, if calls are needed and there is no key, or if
-    every call failed. An answer whose call failed has no score.
+    There is no official score, only the reason, if calls are needed and there is no key, or if all
+    calls failed. If only some calls failed, their answers have no score.
 
     Raises:
-        InputError: as ``Judge.requests``.
+        InputError: see ``Judge.requests``.
         MissingExtra: calls are needed, and the openai package is not installed.
     """
     requests = judge.requests(questions, references, predictions)

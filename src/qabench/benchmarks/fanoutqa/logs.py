@@ -1,4 +1,4 @@
-"""Logs of FanOutQA's runs: what their answers are scored again with, and what was asked."""
+"""Logs of FanOutQA's runs: how their answers are scored again, and what the model was asked."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from qabench.evaluation.scoring import Messages
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
 
-# The options of the judge that its cached replies depend on.
+# Cached replies of the judge depend on these options.
 JUDGE_OPTIONS = ("model", "base_url", "parameters", "llm_cache_key")
 
 
 def pages_read(searches: object) -> object:
-    """Return the pages with a fragment that the model was shown, by title and id.
+    """Return title, URL and id of each page of which the model was shown a fragment.
 
-    Anything but a list of objects is returned as it is: the scorer says what is wrong with it.
+    Anything but a list of objects is returned unchanged, and the scorer then reports the error.
     """
     if not isinstance(searches, list):
         return searches
@@ -30,7 +30,7 @@ def pages_read(searches: object) -> object:
     for entry in searches:
         if not isinstance(entry, dict):
             pages.append(entry)
-        # A user's solver may list its searches without a number of fragments: they count as shown.
+        # A user's solver may not record the number of fragments. Its pages count as shown.
         elif entry.get("fragments", 1):
             page = {}
             for name in ("title", "url", "pageid"):
@@ -74,15 +74,13 @@ class FanOutQALogs(Logs):
         return {"pages": pages_read(metadata["searches"])}
 
     def rescored_prediction(self, record: Record) -> Json:
-        """Return the answer of a record, or no answer for an empty reply.
-
-        It must be left out, because the official scorer reads null in a file as the answer "None".
-        """
+        """Return the prediction of a record. A missing answer is ``UNANSWERED`` instead of None."""
+        # As in the official scorer, the answer None would be scored as the string "None".
         answer = UNANSWERED if record.answer is None else record.answer
         return self.prediction(record) | {"answer": answer}
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the run's lemmatizer, and its judge with the replies in the cache only."""
+        """Return the options for the run's lemmatizer and judge, which only uses cached replies."""
         options = super().rescoring_options(run)
         if "bleurt" in options["groups"]:
             # BLEURT needs a model that may not be installed here.
@@ -99,7 +97,7 @@ class FanOutQALogs(Logs):
             # Only replies in the cache are used: scoring a log again must not cost money.
             judge_options["max_calls"] = 0
             options["judge"] = judge_options
-            # A log may not name a file to read.
+            # A log must not make qabench read a file, so only names of prompts are accepted.
             options["judge_prompt"] = "auto"
             if judge.get("prompt") == "qabench":
                 options["judge_prompt"] = "qabench"
@@ -108,7 +106,7 @@ class FanOutQALogs(Logs):
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the first message is rendered. Pages of the evidence can be any text."""
+        """Return how the first message is rendered, with ``UNKNOWN_TEXT`` for evidence pages."""
         from qabench.benchmarks.fanoutqa import prompts
         from qabench.prompts.prompt import check_label, origin_of
 
@@ -144,7 +142,7 @@ class FanOutQALogs(Logs):
     def conditions_of_model(
         self, setting: Setting, arguments: Mapping[str, Any], model: Any
     ) -> Mapping[str, str]:
-        """Return what counts the tokens of the model's prompts, where pages fill them."""
+        """Return the signature field for the token counter, in settings with pages."""
         if setting.name == "closed-book":
             return {}
         from qabench.benchmarks.fanoutqa.window import counter_of

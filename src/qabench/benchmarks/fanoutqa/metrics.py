@@ -1,4 +1,4 @@
-"""What the metrics of FanOutQA read, and what their results have besides the scores."""
+"""Functions for FanOutQA's metrics: scorer rows, counts, totals, and results of questions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def judgment_of_question(item: Item, outcome: Outcome) -> Json:
 
 
 def all_totals(scorer: FanOutQAScorer, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Json:
-    """Return why scores are absent, and what the judge counted, below "judge"."""
+    """Return the reasons for absent scores, and the judge's counts below the key "judge"."""
     totals: Json = {"absent": {}}
     if scorer.bleurt is None:
         function = "bleurt=..., (references, candidates) -> scores"

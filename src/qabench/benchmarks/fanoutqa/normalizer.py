@@ -1,8 +1,7 @@
 """FanOutQA's normalizer, which produces the strings that accuracy compares.
 
-The official scorer has the same steps in the same order (``fanoutqa.norm`` in the package
-``fanoutqa``). Only the order of the *work* differs: many texts are processed at once, and each
-distinct text once.
+The steps and their order are the same as in the official scorer (``fanoutqa.norm`` in the package
+``fanoutqa``), but here many texts are processed at once, and each distinct text only once.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.text import repair
 from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
 
-# The number changes when a normal form does.
+# Signatures and the cache contain this name. Its number is increased when any normal form changes.
 NAME = "fanoutqa-1"
-# A block is the unit of progress, and of what an interrupted run has kept.
+# Progress is reported, and normal forms are stored in the cache, after each block of texts.
 CHARACTERS_PER_BLOCK = 1_000_000
-# About a second's work for one processor, so that all processors of a cluster get some.
+# On a cluster, a block is about a second's work, so that all processors get blocks.
 CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000
 # The pattern takes linear time on any text: a match cannot start inside a run of digits, and
 # possessive quantifiers do not backtrack.
@@ -52,20 +51,20 @@ CREATE TABLE IF NOT EXISTS forms (
 
 def before_lemmas(text: Any) -> str:
     """Apply the steps of ``normalize`` before lemmatization."""
-    # In the official order: lowercase comes first, so that ftfy sees no capital letters.
+    # As in the official scorer, the text is lowercased before ftfy repairs it.
     text = repair(str(text).lower())
     return THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def after_lemmas(text: str) -> str:
     """Apply the steps of ``normalize`` after lemmatization."""
-    # Punctuation goes after the lemmatization, so spaCy sees it. Nothing is stripped: a space at
-    # either end stays, as in the official scorer.
+    # As in the official scorer, punctuation is deleted only after spaCy has seen it, and spaces at
+    # the ends of the text stay.
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
 class Normalizer:
-    """The normalizer with one lemmatizer, for many texts, with a cache between runs."""
+    """Normalizes many texts with one lemmatizer, and can keep normal forms in a cache."""
 
     def __init__(
         self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None
@@ -76,7 +75,7 @@ class Normalizer:
 
     @property
     def key(self) -> str:
-        """The key of the cache: everything that a normal form depends on except the text."""
+        """Return the key of the cache: everything that normal forms depend on except the text."""
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
@@ -92,8 +91,8 @@ class Normalizer:
     ) -> dict[str, str]:
         """Return the normal form of each distinct ``str(text)``.
 
-        After each block, ``progress`` is called with the number of texts that are done and of all
-        texts. Texts with a form in the cache are not counted.
+        After each block, ``progress`` is called with the number of finished texts and of all texts.
+        Texts whose normal form is in the cache are not counted.
         """
         # References are the same in every run, and many answers repeat them.
         distinct = list(dict.fromkeys(map(str, texts)))
@@ -103,7 +102,7 @@ class Normalizer:
         missing = [text for text in distinct if text not in forms]
         if not missing:
             return forms
-        # This imports multiprocessing, which is slow.
+        # The import is here because it imports multiprocessing, which is slow.
         from qabench.io.workers import cluster, map_loaded
 
         size = CHARACTERS_PER_BLOCK
@@ -118,7 +117,7 @@ class Normalizer:
         for block, normal in zip(blocks, map_loaded(load, blocks), strict=True):
             new_forms = dict(zip(block, normal, strict=True))
             if self.cache:
-                # An interrupted run can continue after the last block.
+                # Storing each block lets an interrupted run continue after the last block.
                 self.cache.put(self.key, new_forms)
             forms |= new_forms
             done += len(block)
@@ -128,7 +127,7 @@ class Normalizer:
 
 
 def shared_normalizer(lemmatizer: str | Lemmatizer) -> Normalizer:
-    """Return a normalizer with the user's cache that can be called from several threads, for runs."""
+    """Return a thread-safe normalizer with the user's cache, for runs."""
     return Normalizer(thread_safe_lemmatizer(lemmatizer), NormalizedTextCache.default(hold=True))
 
 
@@ -139,7 +138,7 @@ def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list
 
 
 def check_key(lemmatizer: Lemmatizer, key: str) -> None:
-    """Raise QabenchError if a lemmatizer has another key on this machine of a cluster."""
+    """Raise QabenchError if the lemmatizer on this machine of a cluster has another key."""
     if lemmatizer.key != key:
         raise QabenchError(
             f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}"
@@ -174,10 +173,10 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
 class NormalizedTextCache(EntryFile):
     """A bounded SQLite file of normalized strings (see ``EntryFile``).
 
-    Scores do not depend on it: a damaged or missing entry is computed again. The key of an entry is
-    a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of the
-    model) and of the text, so an entry is never used for another normalizer. When the file reaches
-    ``max_bytes``, the oldest quarter of the entries is deleted.
+    Scores do not depend on the cache: a damaged or missing entry is computed again. The key of an
+    entry is a digest of the text and of the normalizer's key (its steps, the versions of ftfy and
+    spaCy, and the digest of the model), so an entry is never used for another normalizer. When the
+    file exceeds ``max_bytes``, the oldest quarter of the entries is deleted.
     """
 
     def __init__(
@@ -226,10 +225,11 @@ class NormalizedTextCache(EntryFile):
         def pragma(name: str) -> int:
             return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
-        # The block commits, or rolls back after an error.
+        # The ``with`` block commits, or rolls back after an error.
         with connection:
             connection.execute("BEGIN IMMEDIATE")
-            # Only missing entries are stored, so an existing entry is a damaged one.
+            # Only missing and damaged entries are stored, so an entry with the same digest is
+            # damaged and is replaced.
             connection.executemany(
                 "INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows
             )
@@ -256,5 +256,5 @@ def _rows(connection: sqlite3.Connection, digests: Sequence[bytes]) -> list[Any]
 
 
 def _digest(key: str, text: str) -> bytes:
-    # Generations can contain lone surrogates, which plain UTF-8 cannot encode.
+    # A model's text can contain lone surrogates, which plain UTF-8 cannot encode.
     return hashlib.sha256(f"{key}\0{text}".encode("utf-8", "surrogatepass")).digest()[:20]

@@ -1,4 +1,4 @@
-"""What ``qabench stats`` and ``qabench reproduce`` compute for FanOutQA."""
+"""The numbers that ``qabench stats`` and ``qabench reproduce`` compute for FanOutQA."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from qabench.errors import SourceError
 from qabench.loading_scripts.fanoutqa.leaderboard import published_scores
 from qabench.loading_scripts.published import PublishedScore
 
-# The published number (Zhu et al. 2024). The file of November 2023 has one more question.
+# The number of test questions in the paper (Zhu et al. 2024). The file of November 2023 has one
+# more.
 TEST_QUESTIONS = 724
 
 
@@ -35,8 +36,9 @@ class FanOutQANumbers(Numbers):
     def reproduce(self) -> Reproduction:
         """Compare the statistics of the data, and check the scores of the leaderboard.
 
-        The answers of the test questions are not public, so their scores cannot be computed. But
-        each answer scores 0 or 1, so a published mean must be a multiple of 1/724.
+        The answers to the test questions are not public, so the leaderboard's scores cannot be
+        computed. But in strict accuracy and for the judge, each answer scores 0 or 1, so a
+        published mean must be a multiple of 1/724.
         """
         reproduction = super().reproduce()
         try:
@@ -59,5 +61,5 @@ class FanOutQANumbers(Numbers):
 
 def _is_multiple(mean: float) -> bool:
     total = mean * TEST_QUESTIONS
-    # The published means are floats, so that the product is whole only up to rounding.
+    # The published means are floats, so the product is an integer only up to rounding.
     return abs(total - round(total)) < 1e-6

@@ -1,8 +1,8 @@
 """The official values of the fields of FanOutQA's signatures.
 
-Official are the scores of the package ``fanoutqa`` (1.1) with the versions of packages that it
-allows, and the prompts and parameters of the paper's experiments. ``official.json`` has those that
-are plain values.
+Official scores are those of the package ``fanoutqa`` 1.1 with the package versions that it allows.
+Official prompts and parameters are those of the paper's experiments. ``official.json`` has the
+values that need no code.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PROMPTS = {
 }
 
 AS_KANI = ", counted as kani counts"
-"""The end of the name of a token counter that counts as the authors' chat library does."""
+"""The suffix of a token counter's name if it counts like kani, the authors' chat library."""
 
 
 def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Callable[[str], bool]:
-    """Return a test of values: whether the pattern's first group is a version in [low, high)."""
+    """Return a test whether the first group of a pattern is a version in [low, high)."""
 
     def accepts(value: str) -> bool:
         match = re.fullmatch(pattern, value)
@@ -57,18 +57,16 @@ _SPACY_MODEL = re.compile(rf"{OFFICIAL_MODEL}-([\d.]+)\+spacy-([\d.]+)\+([0-9a-f
 
 
 def _is_lemmatizer(value: str) -> bool:
-    """Tell whether a lemmatizer is a release of the official model, by its digest.
-
-    A later release, whose digest is not known, is not: any model can have its name and version.
-    """
+    """Tell whether a lemmatizer is a release of the official model with a known digest."""
+    # Name and version are not enough, because any model can have them.
     match = _SPACY_MODEL.fullmatch(value)
     if match is None or not (3, 7, 2) <= _numbers(match[2]) < (4,):
         return False
     return match[3] == RELEASES.get(match[1])
 
 
-# Of the irrelevant fields without a reason, top_p, top_k and seed have no effect at temperature 0,
-# and the others are parts of what is evaluated.
+# Some fields are declared irrelevant without a reason: top_p, top_k and seed have no effect at
+# temperature 0, and the others are part of the system that is evaluated.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {
@@ -89,23 +87,25 @@ for _section, _name in (("common", "prompt"), ("judge", "judge_prompt")):
     _field = _DECLARED[_section][_name]
     _DECLARED[_section][_name] = replace(_field, says=partial(_prompt_sentence, _name))
 _COMMON = _DECLARED["common"]
-# Every run records its prompt and protocol. A file of predictions has neither.
+# Runs always record prompt and protocol, so there these fields must be present. Files of
+# predictions have neither.
 _RUN = dict(_COMMON)
 for _name in ("prompt", "protocol"):
     _RUN[_name] = replace(_COMMON[_name], absent=False)
-# The metric fanoutqa has BLEURT and the judge only if it is asked for them.
+# In signatures of the metric fanoutqa, the fields of BLEURT and the judge may be absent, because
+# the metric computes these scores only on request.
 _OPTIONAL = {}
 for _name, _field in (_DECLARED["bleurt"] | _DECLARED["judge"]).items():
     _OPTIONAL[_name] = replace(_field, absent=True)
 
 DECLARATIONS: Mapping[str, Declaration] = {
-    # The fields that all runs record, scored or not.
+    # All runs record these fields, even if they are not scored.
     "fanout_run": _RUN,
     "fanout_acc": _COMMON | _DECLARED["accuracy"],
     "fanout_rouge": _COMMON | _DECLARED["rouge"],
     "fanout_bleurt": _COMMON | _DECLARED["bleurt"],
     "fanout_judge": _COMMON | _DECLARED["judge"],
-    # Not a score of the authors: only the fields of the run can deviate from theirs.
+    # The authors have no such score, so only the fields of the run can deviate.
     "fanout_evidence": _COMMON | _DECLARED["evidence"],
     "fanoutqa": _COMMON | _DECLARED["accuracy"] | _DECLARED["rouge"] | _OPTIONAL,
 }

@@ -1,20 +1,20 @@
 """The open-book setting: the model searches Wikipedia, by tool calls or in plain text.
 
-The protocol is the authors' own: their tool, its results, and their handling of a full window.
+The protocol is the authors': the tool, its results, and what happens when the window is full.
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and
 the chat library that it uses, kani 0.7.2.
 
-Differences, all of them in what this project cannot or should not send:
+There are differences where this project cannot or should not send the same:
 
-- kani sends a result whose call was dropped with the role "function". Here a call and its result
-  are dropped together, because OpenAI rejects a result without its call.
+- If kani has dropped a call, it sends the call's result with the role "function". Here, a call and
+  its result are dropped together, because OpenAI rejects a result without its call.
 - A search that fails, after retries, fails the question instead of telling the model about the
   error.
-- Arguments that are not JSON are the query (Inspect AI reads them so). The package kani tells the
-  model that they are not JSON.
+- If the arguments of a call are not JSON, Inspect AI takes them as the query. kani tells the model
+  that they are not JSON.
 - The request has `tool_choice: auto`, the default of OpenAI's API.
-- A query is cut after 300 characters for the search of similar titles, which Wikipedia rejects if
-  it is longer.
+- A query is cut after 300 characters before similar titles are searched for, because Wikipedia
+  rejects longer queries.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 SEARCHES = ("auto", "tools", "text")
-# The authors' runner gives up a question after ten minutes.
+# The authors' runner stops working on a question after ten minutes.
 SECONDS_PER_QUESTION = 600
 # The tokens that kani, the authors' chat library, keeps free by default.
 TOKENS_FOR_REPLY = 450
-# kani adds these to the tokens of the tool's description.
+# kani adds this number to the tokens of the tool's description.
 TOOL_MARKUP_TOKENS = 16
 # kani sends no tools after two turns in a row with a failed call.
 ERRORS_IN_A_ROW = 2
 SIMILAR_TITLES = 10
 # Wikipedia's search rejects longer queries.
 QUERY_CHARACTERS = 300
-# Problems of a question that a run counts.
+# A run counts the questions with these problems.
 WITHOUT_QUESTION = "the question no longer fit into the model's window"
 REPEATED_SEARCH = "a search was repeated"
-# Only a reply that begins with this is a search. The query is on one line.
+# A reply is a search only if it begins with this tag. The query must be on one line.
 _SEARCH = re.compile("<search>(.+?)</search>")
 
 
@@ -79,16 +79,16 @@ def open_book(
 ) -> CarryOut:
     """Let the model search until it answers.
 
-    After ``max_turns`` replies that search, the last text is the answer, which is a deviation.
+    After ``max_turns`` replies that search, the model's last text is the answer. This is a
+    deviation.
 
-    The metadata of a question lists its "searches" in order: the title and the id of the page (or
-    the query if no page has this title), the number of fragments that were shown, and the number of
-    all fragments.
+    In the log, metadata["searches"] of a question lists its searches in order: the title and the id
+    of the page (or the query if no page has this title), the number of fragments that were shown,
+    and the number of all fragments.
 
-    With ``official``, the fragments of a page are ranked by the row's ``query``, and as many tokens
-    of the context window are reserved for the reply as by the authors. Otherwise, fragments are
-    ranked by the question, and ``ANSWER_TOKENS`` are reserved. The other arguments are those of the
-    task.
+    With ``official``, the fragments of a page are ranked by the column ``query`` of the row, and
+    the authors' number of tokens is reserved for the reply. Otherwise, fragments are ranked by the
+    question, and ``ANSWER_TOKENS`` are reserved. The task describes the other arguments.
 
     Raises:
         InputError: ``search`` is unknown, or ``wiki`` is wrong.
@@ -100,7 +100,7 @@ def open_book(
     source = wikipedia(wiki)
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
-    # The models that have rejected tools.
+    # The names of the models whose providers have rejected tools.
     refusing: set[str] = set()
 
     async def search_and_answer(conversation: Conversation) -> None:
@@ -128,7 +128,7 @@ def open_book(
                 read = {"pages": pages_read(searches)}
                 conversation.note_prediction(read, signed, add_answer=True)
 
-            # If the first call fails, the log still says how the model was asked.
+            # Record the signature now, so that the log has it even if the first call fails.
             seen()
             # As upstream, the result of a search fills at most half of the window.
             tool = OpenBookSearch(
@@ -143,9 +143,10 @@ def open_book(
         if search == "tools" or (search == "auto" and model.name not in refusing):
             try:
                 return await attempt("tools")
-            # Providers refuse tools with errors of their own. Others are raised again.
+            # Each provider has its own error for tools that it rejects, so any error is caught.
+            # Other errors are raised again below.
             except Exception as error:
-                # After the first reply, tools were accepted, so it is another error.
+                # If there was a reply, tools were accepted, and the error has another reason.
                 roles = [message.role for message in conversation.messages]
                 refused = "tool" in str(error).lower() and "assistant" not in roles
                 if search == "tools" or not refused:
@@ -157,12 +158,12 @@ def open_book(
 
 
 def prompt_for(strings: SearchPrompts, search: str, model: LanguageModel | None) -> Prompt:
-    """Return the prompt for a way of searching. The authors use another one for gpt-3.5-turbo*."""
+    """Return the prompt for a way of searching. gpt-3.5-turbo* has a prompt of its own."""
     if search == "text":
         return strings.text
     name = ""
     if model is not None:
-        # Without the provider, as in "openai/gpt-4o".
+        # The name may begin with the provider, as in "openai/gpt-4o".
         name = model.name.rpartition("/")[2]
     if name.startswith("gpt-3.5-turbo"):
         return strings.tools_gpt_35
@@ -191,7 +192,7 @@ class OpenBookSearch:
         return Tool("search", self.strings.tool, ("query",), self.search)
 
     async def tool_tokens(self) -> int:
-        """Return the tokens of the tool as TypeScript, which kani reserves for OpenAI's models."""
+        """Return the tokens of the tool written as TypeScript, which kani reserves for it."""
         shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
         return await self.counter.count(shown) + TOOL_MARKUP_TOKENS
 
@@ -218,7 +219,7 @@ class OpenBookSearch:
         return render(n)
 
     def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:
-        """Return a page and its ranked fragments, or the text for a missing one. Blocks."""
+        """Download a page, and return it with its ranked fragments. If missing, None and a text."""
         try:
             page = self.wiki.lookup(title)
         except PageMissing:
@@ -254,9 +255,9 @@ async def converse(
     The answer is the last message with text.
 
     Args:
-        conversation: about the question.
+        conversation: the conversation about the question.
         search: the tool.
-        room: the maximum number of tokens of the messages and the tool's description.
+        room: the maximum number of tokens of the messages and the tool's description together.
         in_text: whether the model searches in plain text.
         max_turns: the maximum number of replies that search.
 
@@ -268,8 +269,8 @@ async def converse(
     """
     tools: list[Tool] = []
     if not in_text:
-        # In plain text, the prompt describes the search, and the authors reserve nothing for a
-        # tool.
+        # Only for tool calls, the authors reserve tokens for the tool's description. In plain text,
+        # the prompt describes the search.
         room -= await search.tool_tokens()
         tools = [search.tool()]
     history = _History(conversation, list(conversation.messages), room, search.counter)
@@ -285,8 +286,7 @@ async def converse(
                     problems.add(WITHOUT_QUESTION)
                 reply = await conversation.ask_with(conversation.messages, offered)
                 history.messages.append(reply.message)
-                # kani counts a reply's tokens itself only if the server does not say how many it
-                # has.
+                # kani takes the number of a reply's tokens from the server if it reports one.
                 if not in_text and reply.tokens is not None:
                     history.tokens[len(history.messages) - 1] = reply.tokens
                 if in_text:
@@ -313,7 +313,7 @@ async def converse(
     answers = history.messages[1:]
     if turns == max_turns:
         problems.add(f"stopped after {max_turns} turns with a search")
-        # The last message is a result, which is not an answer.
+        # Here, the last message is the result of a search, which is not an answer.
         answers = [message for message in answers if message.role == "assistant"]
     for problem in sorted(problems):
         conversation.note_problem(problem)
@@ -326,7 +326,7 @@ async def converse(
 
 
 def _queries(reply: Any, in_text: bool) -> list[str]:
-    """Return what a reply searches for."""
+    """Return the queries in a reply."""
     if in_text:
         tag = _SEARCH.match(reply.text)
         return [tag[1]] if tag else []
@@ -335,7 +335,7 @@ def _queries(reply: Any, in_text: bool) -> list[str]:
 
 @dataclass
 class _History:
-    """All messages of a conversation, and the tokens of those that were counted, by position."""
+    """All messages of a conversation, and the number of tokens of counted messages, by position."""
 
     conversation: Conversation
     messages: list[Any]
@@ -344,11 +344,11 @@ class _History:
     tokens: dict[int, int] = field(default_factory=dict)
 
     async def newest(self) -> list[Any]:
-        """Return the newest messages that fit. The oldest ones are dropped, even the question.
+        """Return the newest messages that fit. Older messages are dropped, even the question.
 
         A reply and the results of its calls are kept or dropped together. If the results of the
-        last reply do not fit, its oldest calls are dropped with their results, but not the newest
-        one, for which the reply's reserve has room.
+        last reply do not fit, its oldest calls are dropped together with their results. The newest
+        call is always kept, because the tokens reserved for the reply leave room for its result.
 
         Raises:
             QabenchError: a message is longer than the window. As in kani, messages older than the
@@ -369,7 +369,7 @@ class _History:
         for start in range(first, len(self.messages)):
             if self.messages[start].role != "tool":
                 return self.messages[start:]
-        # Only results fit, those of the last reply.
+        # Only results of the last reply fit.
         oldest = len(self.messages) - 1
         last_reply = oldest
         while self.messages[last_reply].role == "tool":
@@ -382,17 +382,17 @@ class _History:
                 break
             oldest -= 1
         results = self.messages[oldest:]
-        # If not even the newest result fits in beside the reply, both are sent all the same.
+        # The reply and its newest result are sent even if they do not fit together.
         ids = set()
         for result in results:
             if result.role == "tool":
                 ids.add(result.tool_call_id)
-        # A call is dropped with its result.
+        # Drop the calls whose results were dropped.
         calls = [call for call in getattr(reply, "tool_calls", None) or [] if call.id in ids]
         return [self.conversation.with_calls(reply, calls), *results]
 
     async def _tokens(self, position: int) -> int:
-        """Count as kani does: the text, the names and arguments of calls, and the name of a result."""
+        """Count tokens like kani: of the text, names and arguments of calls, or a result's name."""
         if not self.tokens.get(position):
             message = self.messages[position]
             texts = []
@@ -413,8 +413,8 @@ async def _run_calls(
 ) -> tuple[list[Any], bool]:
     """Return the results of a reply's calls, and whether one of them cannot be run.
 
-    A call that cannot be run is answered with the same message as by kani, the authors' chat
-    library, because the model reads it.
+    For a call that cannot be run, the model gets the same message as from kani, the authors' chat
+    library.
     """
     results: list[Any] = []
     failed = False
@@ -429,22 +429,22 @@ async def _run_calls(
 
 
 def _search_arguments(query: str) -> None:
-    """Take the arguments of the authors' function, whose name is in the error messages."""
+    """Do nothing. pydantic validates arguments against this signature, which is the authors'."""
 
 
 _search_arguments.__qualname__ = "search"
-# The version of pydantic that the authors' chat library was used with is a part of the messages'
-# addresses.
+# pydantic's messages contain a URL with its version. It is replaced by the version with which the
+# authors' chat library was used.
 _DOCS, _DOCS_OF_AUTHORS = re.compile(r"(?<=//errors\.pydantic\.dev/)[\d.]+(?=/)"), "2.6"
 
 
 def _problem(call: Call) -> str | None:
-    """Return what kani tells the model about a call that it cannot run, or None if it can."""
+    """Return kani's message to the model about a call that cannot be run, or None if it can."""
     if call.function != "search":
         return f"The function {call.function!r} is not defined. Only use the provided functions."
     if call.parse_error:
-        # Inspect's message repeats the arguments before the parser's error. kani's is the error
-        # alone.
+        # Inspect's message repeats the arguments before the parser's error. kani's message is only
+        # the error.
         return call.parse_error.rpartition("Error details: ")[2]
     try:
         validate_call(_search_arguments)(**call.arguments)
@@ -454,7 +454,7 @@ def _problem(call: Call) -> str | None:
 
 
 async def _search_in_text(search: OpenBookSearch, reply: Any) -> list[Any]:
-    """Cut a reply after the search that it starts with, and return the search's result, or []."""
+    """Cut a reply after the search at its beginning, and return the result, or [] without one."""
     # The authors' engines strip replies.
     reply.text = reply.text.strip()
     tag = _SEARCH.match(reply.text)

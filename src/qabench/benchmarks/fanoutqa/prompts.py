@@ -1,7 +1,8 @@
 """FanOutQA's prompts: the authors', read at run time from their pinned files, and qabench's own.
 
-qabench's prompts follow the same terms: zero-shot, only the answer, one list item per line, and the
-date of the Wikipedia snapshot. Scores with them are not comparable with published scores.
+Like the authors' prompts, qabench's are zero-shot, name the date of the Wikipedia snapshot, and ask
+for only the answer, with one list item per line. Scores with qabench's prompts are not comparable
+with published scores.
 
 Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (the paper's runs) and
 ``fanoutqa/eval/llm.py`` (the judge).
@@ -36,7 +37,7 @@ EVIDENCE_PROVIDED_FILE = "reference/paper_benchmarks/run_wiki_provided.py"
 JUDGE_FILE = "fanoutqa/eval/llm.py"
 JUDGE_FIELDS = {"question", "reference", "answer"}
 
-# The day of the Wikipedia pages that the dataset refers to, as the authors' prompts write it.
+# The date of the Wikipedia pages that the dataset refers to, in the format of the authors' prompts.
 DATE = "11-20-2023"
 ANSWER_TOKENS = 520
 """Tokens reserved for the answer."""
@@ -114,7 +115,7 @@ class FanOutQAAsking:
         return {"temperature": 0, "max_tokens": max_tokens}
 
     def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
-        """Return the prompt with the question, or the question alone if the prompt has documents."""
+        """Return the prompt with the question, or the question if the prompt needs documents."""
         if "documents" in self.prompt.fields():
             return (("user", row["question"]),)
         return self.prompt.messages(question=row["question"])
@@ -146,15 +147,16 @@ def asking_closed_book(prompt: str = AUTO, protocol: str = AUTO) -> FanOutQAAski
 def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
     """Return the evidence-provided prompt for an argument, and the prompt of one fragment.
 
-    See ``chosen_prompt`` for the argument. The fields are documents and question, and title and
-    content. None means qabench's format of a fragment.
+    See ``chosen_prompt`` for the argument. The fields of the first prompt are documents and
+    question, those of the second title and content. If the second is None, fragments have qabench's
+    format.
     """
     source = _authors_file(prompt, EVIDENCE_PROVIDED_FILE)
     if source is None:
         return EVIDENCE_PROVIDED, None
     function = "WikiProvidedRunner.get_prompt"
     template = source.assigned("prompt", function, fields={"question_text": "question"})
-    # The authors' prompt has a {}, which ``format`` fills with the documents afterward.
+    # The authors' prompt contains {}, which their script fills with the documents by ``format``.
     template = template.replace("{}", "{documents}")
     fields = {"doc.title": "title", "doc.content": "content"}
     fragment = source.assigned("formatted", function, fields=fields)
@@ -164,8 +166,8 @@ def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
 def judge_prompt(prompt: str | Path) -> Prompt:
     """Return the judge's prompt for a name as in ``chosen_prompt``, or a file as in ``judge_for``.
 
-    Its fields are question, reference and answer. Raises InputError for neither a name nor a usable
-    file.
+    Its fields are question, reference and answer. Raises InputError if the argument is neither a
+    name nor a usable file.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
         source = _authors_file(str(prompt), JUDGE_FILE)
@@ -184,11 +186,11 @@ def judge_prompt(prompt: str | Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class SearchPrompts:
-    """The strings of the open-book setting.
+    """The prompts and other texts of the open-book setting.
 
     Attributes:
         tools: the prompt for models that call tools. Its field is question.
-        tools_gpt_35: the same for gpt-3.5-turbo*.
+        tools_gpt_35: the prompt for gpt-3.5-turbo* with tool calls. Its field is question.
         text: the prompt for models that write ``<search>...</search>``. Its field is question.
         tool: the description of the tool ``search``.
         page: the result of a search that found a page. Its fields are title and fragments.
@@ -235,13 +237,13 @@ OPEN_BOOK = SearchPrompts(
 
 
 def open_book(prompt: str) -> SearchPrompts:
-    """Return the strings of the open-book setting for an argument, see ``chosen_prompt``."""
+    """Return the texts of the open-book setting for an argument, see ``chosen_prompt``."""
     source = _authors_file(prompt, OPEN_BOOK_FILE)
     if source is None:
         return OPEN_BOOK
     search = "WikipediaKani.search"
     page = source.assigned("prompt", search, fields={"page.title": "title"})
-    # Here, too, ``format`` fills the {} afterward.
+    # Here, too, the authors' script fills {} by ``format``.
     page = page.replace("{}", "{fragments}")
     fragment = source.assigned("formatted", search, fields={"doc.content": "content"})
     titles = {"similar_searches": "titles"}
@@ -256,8 +258,8 @@ def open_book(prompt: str) -> SearchPrompts:
         fragment=Prompt(OFFICIAL, fragment),
         similar=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=0)),
         ambiguous=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=1)),
-        # The script writes these lines in a generator within ``join``, which ``PromptSource`` does
-        # not follow.
+        # In the script, this text is in a generator within ``join``, which ``PromptSource`` cannot
+        # read.
         title=Prompt(OFFICIAL, "<search>{title}</search>"),
     )
 

@@ -1,4 +1,4 @@
-"""FanOutQA's retriever: ranks the passages of a few pages for a question."""
+"""FanOutQA's retriever, which ranks the passages of a few pages for a question."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FanOutQAWords:
 
     @property
     def name(self) -> str:
-        """The name in saved indexes."""
+        """Return the tokenizer's name in saved indexes."""
         return f"fanoutqa-words-1/{self._normalizer.key}"
 
     def __call__(self, text: str) -> list[str]:
@@ -40,7 +40,7 @@ class FanOutQAWords:
         return self._normalizer(text).split(" ")
 
     def batch(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return ``self(text)`` for each text, lemmatized together."""
+        """Return the terms of each text. The texts are lemmatized together, which is faster."""
         forms = self._normalizer.batch(texts)
         return [forms[text].split(" ") for text in texts]
 
@@ -52,7 +52,7 @@ class Fragment:
     Attributes:
         title: the page's title.
         content: the text.
-        score: its BM25+ score, comparable within one query only.
+        score: the chunk's BM25+ score, comparable within one query only.
     """
 
     title: str
@@ -63,9 +63,10 @@ class Fragment:
 class Corpus:
     """Pages split into chunks, which are ranked by BM25+ over lemmas (k1 1.5, b 0.75, delta 1).
 
-    Chunks and scores are the official ones. Equal scores are in the order of the text. The official
-    order of equal scores is numpy's unstable ``argsort`` reversed, which depends on the processor,
-    so compare scores and groups of equal scores with the official ranking.
+    Chunks and scores are the official ones. Chunks with equal scores are in the order of the text.
+    The official retriever orders them by numpy's unstable ``argsort``, reversed, which depends on
+    the processor. So compare only scores, and sets of chunks with equal scores, with the official
+    ranking.
 
     Args:
         documents: the pages: ``WikiPage`` objects, or rows or objects with title, pageid and revid.
@@ -96,8 +97,7 @@ class Corpus:
         self._chunks: list[tuple[str, str]] = []
         for document in documents:
             title = WikiPage.of(document).title
-            # A page without text has one empty chunk, as upstream, so each document is in the
-            # corpus.
+            # As upstream, a page without text has one empty chunk, so every document has a chunk.
             for chunk in chunk_text(content(document), doc_len):
                 self._chunks.append((title, chunk))
         if not self._chunks:

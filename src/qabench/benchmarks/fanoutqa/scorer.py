@@ -1,4 +1,4 @@
-"""FanOutQA's scorer: answers against references, and pages that were read against necessary ones.
+"""FanOutQA's scorer, for answers against references and pages read against necessary pages.
 
 Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116), and
 ``fanoutqa.eval.scorer.Scorer.score``.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NULL, BLANK = "null answers", "empty answers"
 NO_VERDICT, FAILED = "no readable verdict of the judge", "the call of the judge failed"
 Bleurt = Callable[[list[str], list[str]], Sequence[float]]
-"""References and candidates, two lists of strings, to one score for each pair."""
+"""A function from two lists of strings, references and candidates, to one score per pair."""
 
 
 @dataclass
@@ -50,15 +50,15 @@ class FanOutQAScorer(Scorer):
     "None" for accuracy and the empty string for ROUGE, as upstream.
 
     Attributes:
-        normalizer: the normalizer for accuracy, which is not computed without one.
+        normalizer: the normalizer for accuracy. None: accuracy is not computed.
         rouge: whether ROUGE is computed.
-        bleurt: the BLEURT function.
-        judge: the judge.
-        evidence: whether the pages are scored, if any item has some.
-        evidence_k: only the first k pages of each question count.
-        only_score_answered: whether unanswered questions are left out, for signatures.
-        leave_out_undefined: whether questions without a defined accuracy have none. Otherwise they are
-            an error.
+        bleurt: the BLEURT function. None: BLEURT is not computed.
+        judge: the judge. None: nothing is judged.
+        evidence: whether pages are scored if any item has pages.
+        evidence_k: the number of first pages of each question that count. None for all.
+        only_score_answered: whether the caller left out unanswered questions, for signatures.
+        leave_out_undefined: whether a question whose accuracy is undefined is left out. Otherwise
+            it is an error.
         judged: the judge's scores and costs in the last call of ``score``.
     """
 
@@ -90,8 +90,8 @@ class FanOutQAScorer(Scorer):
         verdict. ``progress`` is called for accuracy, and then for the judge.
 
         Raises:
-            InputError: as ``accuracy`` and the judge, or a BLEURT function returns another number
-                of scores.
+            InputError: see ``accuracy`` and ``judge_answers``, or the BLEURT function returns
+                another number of scores.
         """
         usable = list(items)
         unusable: list[str | None] = [None] * len(items)
@@ -99,14 +99,15 @@ class FanOutQAScorer(Scorer):
             for i, item in enumerate(items):
                 unusable[i] = _unusable_pages(item.fields)
                 if unusable[i]:
-                    # As if the question had no prediction: one bad line must not stop the others.
+                    # An unusable prediction counts as missing: one bad line must not stop the
+                    # others.
                     usable[i] = Item(item.row, None)
         references = [_reference(item) for item in items]
         answers = [_answer(item) for item in usable]
         columns: list[dict[str, float]] = [{} for _ in items]
         details: list[Json] = [{} for _ in items]
         results: list[Json] = [{} for _ in items]
-        # Each group of scores adds its columns, its details for reports, or its results.
+        # Each group of scores adds columns, details for reports, or results.
         if self.normalizer:
             normalize = partial(self.normalizer.batch, progress=progress)
             self._add_accuracy(references, answers, normalize, columns, details)
@@ -128,7 +129,7 @@ class FanOutQAScorer(Scorer):
             questions = _questions(items, answers)
             judged = judge_answers(questions, references, answers, self.judge, progress)
             self.judged, self.notes = judged, judged.notes()
-            # There are no judgments if calls are needed and cannot be made.
+            # ``per_question`` is empty if calls are needed and cannot be made.
             for result, judgment in zip(results, judged.per_question, strict=False):
                 result["judgment"] = judgment
             _add_judgments(judged, columns, details)
@@ -154,9 +155,9 @@ class FanOutQAScorer(Scorer):
         columns: Sequence[dict[str, float]],
         details: Sequence[Json],
     ) -> None:
-        """Add the accuracy of the questions that have a defined one, and the strings it found."""
+        """Add accuracy, where it is defined, and the strings that were found and missing."""
         with_accuracy = self._with_accuracy(references)
-        # In a run, each question is scored alone, and an undefined one leaves nothing to score.
+        # A run scores each question alone, so nothing is left if its accuracy is undefined.
         if references and not with_accuracy:
             return
         scored_references = [references[i] for i in with_accuracy]
@@ -187,7 +188,7 @@ class FanOutQAScorer(Scorer):
             missing = [necessary[i][position] for position in score.missing]
             results[i]["missing_pages"] = missing
             columns[i]["evidence.recall"] = score.recall
-            # Without pages there is nothing to be precise about.
+            # Precision is undefined if no page was read.
             if score.precision is not None:
                 columns[i]["evidence.precision"] = score.precision
             details[i]["evidence_read"] = list(pages[i] or [])
@@ -195,7 +196,7 @@ class FanOutQAScorer(Scorer):
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group: the data, how a model was asked, and the scorer."""
-        # The fields before the model are data and prompt, those after it generation options.
+        # In ``about``, data and prompt come before the model, and generation options after it.
         fields: dict[str, object] = {}
         generation: dict[str, object] = {}
         part = fields
@@ -204,12 +205,13 @@ class FanOutQAScorer(Scorer):
                 part = generation
             part[name] = value
         model = str(generation.pop("model", ""))
-        # A run scores each question alone, so its plan has the digest of all references.
+        # In a run, which scores each question alone, ``about`` has the digest of all references.
         if items and "references" not in fields and all("answer" in item.row for item in items):
             fields["references"] = digest(map(_reference, items))
 
         fields["only_score_answered"] = self.only_score_answered
-        # The authors send a limit of tokens to Claude only, so it is a field of its own.
+        # The authors limit tokens for Claude only, so this limit is a separate field with another
+        # official value.
         if "claude" in model.lower() and "max_tokens" in generation:
             generation["claude_max_tokens"] = generation.pop("max_tokens")
         shared = fields | generation
@@ -222,7 +224,7 @@ class FanOutQAScorer(Scorer):
         return signatures
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return the fields of a group. The judge also depends on the questions."""
+        """Return the signature fields of a group. The judge also depends on the questions."""
         if group == "evidence":
             return {"k": self.evidence_k}
         if group == "judge":
@@ -251,7 +253,7 @@ class FanOutQAScorer(Scorer):
         return self.evidence and any("pages" in (item.fields or {}) for item in items)
 
     def _fields(self) -> dict[str, Mapping[str, object]]:
-        """Return the fields of the signatures that the scorer knows, by group of scores."""
+        """Return the signature fields that describe the scorer, by group of scores."""
         groups: dict[str, Mapping[str, object]] = {}
         if self.normalizer:
             groups["acc"] = self.normalizer.signature()
@@ -331,8 +333,8 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
 
     Returns:
         {"acc": {"loose", "strict"}, "rouge": {"rouge1": {"precision", "recall", "fscore"},
-        "rouge2": ..., "rougeL": ...}, "bleurt": float, "gpt": float}, without groups that have no
-        scores.
+        "rouge2": ..., "rougeL": ...}, "bleurt": float, "gpt": float}. Groups without scores are
+        absent.
     """
     columns: dict[str, list[float]] = {}
     for row in rows:
@@ -361,7 +363,7 @@ def _questions(items: Sequence[Item], answers: Sequence[Any]) -> list[str]:
     """Return the texts of the questions for the judge.
 
     Raises:
-        InputError: an answer is judged, and its question is not there.
+        InputError: an answer is to be judged, but the text of its question is missing.
     """
     from qabench.benchmarks.fanoutqa.judge import is_judged
 
@@ -434,7 +436,7 @@ def _problems(
 
 
 def _without_accuracy(items: Sequence[Item], columns: Sequence[Mapping[str, float]]) -> list[str]:
-    """Say which questions have no accuracy, because their answer is or contains an empty list."""
+    """Return a sentence about questions without accuracy, if there are any."""
     ids = []
     for item, scores in zip(items, columns, strict=True):
         if "acc.loose" not in scores:
@@ -476,7 +478,7 @@ def _outcome(
     elif "answer" in fields:
         problem = "the answer is null"
     elif item.fields and "evidence.recall" in scores:
-        # A search that found nothing is an answer, whose recall is 0.
+        # A search that found nothing counts as an answer with a recall of 0.
         status = EMPTY if fields.get("pages") is None else ANSWERED
     explanation = usage = None
     if judged:

@@ -20,8 +20,8 @@ from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.fanoutqa.parse import NOT_PUBLIC
 from qabench.prompts.prompt import AUTO, OFFICIAL, Origin, chosen_protocol
 
-# The authors have no limit of turns. GPT-4 needs fewer than 20, and a small model can search without
-# end: each result drops the question and the results before it out of the window.
+# The authors do not limit the turns. GPT-4 needs fewer than 20. A small model can search forever,
+# because each new result drops the question and earlier results out of its window.
 MAX_TURNS = 100
 LOGGED = ("question", "answer", "necessary_evidence")
 Lemmatizer = Literal["auto", "spacy", "simplemma"]
@@ -112,7 +112,7 @@ def fanoutqa_open_book(
         max_turns: the maximum number of replies to a question that search. The authors have no
             limit, so that an answer that it cuts is a deviation.
     """
-    # Retrieval is imported by the settings that need it.
+    # These modules are slow to import, and only this setting needs them.
     from qabench.benchmarks.fanoutqa.evidence import retrieval_conditions
     from qabench.benchmarks.fanoutqa.open_book import open_book, prompt_for
     from qabench.benchmarks.fanoutqa.window import check_window
@@ -131,7 +131,7 @@ def fanoutqa_open_book(
         "max_turns": max_turns,
     }
     asking = FanOutQAAsking("open-book", prompt_for(strings, search, planned_model()), followed)
-    # Which of the prompts is sent depends on the model, and on whether it rejects tools.
+    # The prompt depends on the model and on whether it rejects tools, so all labels are possible.
     labels = {strings.tools.label, strings.tools_gpt_35.label, strings.text.label}
     conditions: dict[str, object] = {"prompt": sorted(labels)}
     conditions |= retrieval_conditions(shared_normalizer(lemmatizer), wiki)
@@ -203,7 +203,11 @@ def _plan(
     scoring: tuple[str, str, dict[str, Any] | None],
     conditions: Mapping[str, object] | None = None,
 ) -> TaskPlan:
-    """Plan a setting for the selected config, file, ids and categories, scored by these options."""
+    """Plan a setting.
+
+    ``selection`` is the config, the file, ids and categories. ``scoring`` is the scores, the
+    lemmatizer, and the options of the judge.
+    """
     config, file, ids, category = selection
     scores, lemmatizer, judge = scoring
     path = Path(file) if file else None
@@ -225,7 +229,7 @@ def _plan(
         references = digest(reference_of(question.row) for question in selected)
     options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
     asking = replace(asking, references=references, scoring=options)
-    # This signature is about how the model was asked, with or without references.
+    # This signature describes only how the model was asked, so it has no digest of references.
     fields = {**questions.fields, **asking.fields(), "references": None}
     run = signature("fanout_run", benchmark=BENCHMARK.name, **fields)
     return TaskPlan(
@@ -254,11 +258,11 @@ def _logged(question: Question, queries: Mapping[str, str]) -> Question:
 
 
 def _source_rows(config: str | None, file: str | None) -> dict[str, str]:
-    """Return each row of a file as Python prints it, by question id: keys in the order of the file.
+    """Map the ids of questions to the text of the whole row, as Python prints the dict.
 
-    The authors' open-book runner ranks the fragments of a page by this text instead of by the
-    question: the titles of the evidence are in it, and for development questions the decomposition
-    with all answers.
+    The authors' open-book runner ranks the fragments of a page by this text instead of the
+    question. It contains the titles of the evidence, and for development questions also the
+    decomposition with all answers.
     """
     table = dataset_table("fanoutqa")
     ((name,),) = table.config(config).splits.values()

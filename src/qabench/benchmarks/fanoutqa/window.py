@@ -15,7 +15,7 @@ from qabench.errors import InputError
 from qabench.io.workers import run_sync
 
 TEMPLATE_TOKENS = 64
-"""Tokens reserved for the chat template: its markers, and the system prompt that some templates add."""
+"""Tokens reserved for the chat template: markers, and the system prompt that some templates add."""
 KANI_MESSAGE_TOKENS = 7
 """The tokens that kani 0.7.2 adds to every message to an OpenAI model, for the chat template."""
 
@@ -23,8 +23,8 @@ KANI_MESSAGE_TOKENS = 7
 def context_window(model: LanguageModel, context_length: int | None) -> int:
     """Return the length of a model's context window in tokens, for prompt and reply together.
 
-    ``context_length`` is the user's. None means the one that the harness knows. Raises InputError
-    if it is unknown.
+    ``context_length`` is the length that the user gives. If it is None, the length that the harness
+    knows is returned. Raises InputError if that is unknown.
     """
     if context_length is not None and context_length < 1:
         raise InputError(
@@ -40,7 +40,7 @@ def context_window(model: LanguageModel, context_length: int | None) -> int:
 
 
 def check_window(context_length: int | None, tokenizer: str | None = None) -> None:
-    """Check, before a run starts, that its prompts can be cut to the model's context window.
+    """Check before a run starts that its prompts can be cut to the model's context window.
 
     Raises:
         InputError: the window is unknown, or the tokenizer that the user named cannot be read.
@@ -78,13 +78,14 @@ async def how_many_fit(
     """Return how many texts, from the first, fit into a prompt, and the tokens of that prompt.
 
     Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few
-    steps are needed: each one estimates the position from the tokens per character of the last one.
+    steps are needed, because each estimates the number of texts from the tokens per character in
+    the previous step.
 
     ``budget`` is the maximum number of tokens. ``render`` returns the prompt with the first n
     texts, and a longer prompt must have more tokens. The result is (0, tokens of the prompt without
     texts) even if that exceeds the budget.
     """
-    # The number of characters up to each text, to turn a number of tokens into a position.
+    # The cumulated number of characters turns a number of tokens into a number of texts.
     ends = list(accumulate(map(len, texts), initial=0))
     # The first step assumes four characters per token.
     fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
@@ -99,7 +100,7 @@ async def how_many_fit(
             fits, tokens_of_fitting = guess, tokens
         else:
             too_many = guess
-        # A tokenizer that reports no tokens must not lead to a division by zero.
+        # The minimum avoids a division by zero if a tokenizer reports no tokens.
         tokens_a_character = max(tokens / max(len(prompt), 1), 0.01)
     return fits, tokens_of_fitting
 
@@ -121,6 +122,6 @@ async def counter_of(model: LanguageModel, tokenizer: str | None) -> TokenCounte
     counter = await model.token_counter(tokenizer)
     if not counter.of_openai:
         return counter
-    # The authors' chat library, kani, counts some tokens for the template of each message. Without
-    # them, 3 of 80 evidence-provided prompts get another number of documents.
+    # The authors' chat library, kani, adds tokens for the template of each message. Without these,
+    # 3 of 80 evidence-provided prompts get another number of documents.
     return replace(counter, name=counter.name + AS_KANI, message_tokens=KANI_MESSAGE_TOKENS)
