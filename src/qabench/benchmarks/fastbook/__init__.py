@@ -145,14 +145,14 @@ class FastbookBenchmark(Benchmark):
     def read(
         self, source: str | Path | Sequence[Row], corpus: Path | None = None, **options: Any
     ) -> Predictions:
-        """Read predictions with "passages" or "answer", or a TREC run and the texts of a corpus."""
+        """Read predictions with "passages" or "answer", or a TREC run with its corpus."""
         if not isinstance(source, str | Path):
             return super().read(source)
         from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts, with_lists
 
         data, name = read_bytes(source)
         is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
-        # A TREC run begins with the id of a query, so what begins like JSON is not a run.
+        # A TREC run begins with the id of a query, so a file that begins like JSON is not a run.
         if is_table or data.startswith(PARQUET) or data.lstrip()[:1] in (b"[", b"{", b""):
             predictions = parse_predictions(data, name, self.prediction_fields)
             if is_table:

@@ -19,8 +19,8 @@ from qabench.io.environment import package_version
 from qabench.loading_scripts.fastbook.chunks import CHUNK_SIZE, TOKEN
 from qabench.text import repaired
 
-# The longest passage that may be a chunk of the official size: tokens are counted here as words and
-# punctuation marks, and by the author with cl100k.
+# A longer passage cannot be a chunk of the official size. There is a margin, because the author
+# counts tokens with cl100k, and this module counts words and punctuation marks.
 MAX_TOKENS = 1.25 * CHUNK_SIZE
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 
@@ -34,10 +34,10 @@ class AnswerComponentScores:
 
     Attributes:
         cutoffs: the requested values of k.
-        ranks: for each question the first rank (from 1) at which each component that counts was
-            retrieved. None if it is not within the largest cutoff. None for a question without
-            components that count under the options.
-        options: the options that were on; () gives the official scores.
+        ranks: for each question, the first rank (from 1) at which each component that counts was
+            retrieved, or None for a component that is not within the largest cutoff. For a question
+            of which the options leave out all components, None instead of a tuple.
+        options: the options that were on. Scores are official only if it is empty.
         longest: the number of tokens (words and punctuation marks) of the longest passage.
     """
 
@@ -48,7 +48,7 @@ class AnswerComponentScores:
 
     @property
     def skipped(self) -> int:
-        """The number of questions whose components the options leave out, and so are not in means."""
+        """Return the number of questions that are in no mean, because no component counts."""
         return sum(ranks is None for ranks in self.ranks)
 
     def per_question(self, name: str, k: int) -> list[float | None]:
@@ -97,8 +97,8 @@ class AnswerComponentScores:
         return rows
 
     def signature(self) -> Json:
-        """Return the fields of a signature that describe the scoring."""
-        # Passages that may be official chunks are all signed with the official size.
+        """Return the signature fields that describe the scoring."""
+        # If all passages can be chunks of the official size, that size is signed.
         longest = CHUNK_SIZE
         if self.longest > MAX_TOKENS:
             longest = self.longest
@@ -121,9 +121,9 @@ def answer_component_scores(
 ) -> AnswerComponentScores:
     """Return the ranks at which the components of each question's answer are retrieved.
 
-    A component is retrieved by a passage that contains one of its contexts, after ``ftfy.fix_text``
-    on both. A component without context is never retrieved. A question without components has MRR 0
-    and no recall.
+    A passage retrieves a component if it contains one of the component's contexts, after
+    ``ftfy.fix_text`` on both. A component without context is never retrieved. A question without
+    components has MRR 0 and no recall.
 
     Args:
         references: each question's ``answer_context``: its components, dicts with ``context``, a
@@ -136,7 +136,8 @@ def answer_component_scores(
             retrieve.
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
         explicit_only: unofficial: leave out components that their contexts only imply. A question
-            without any component left by the options is not in the means, and None in the lists.
+        of
+            which the options leave out all components is not in the means, and None in ``ranks``.
 
     Raises:
         InputError: no questions, lists of different lengths, k not a positive integer, or an item
@@ -151,9 +152,9 @@ def answer_component_scores(
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         where = f"references[{i}]"
         components = _components(reference, where)
-        # Seven questions have the same component twice, with different contexts. Both count.
+        # Seven questions have a component twice, with different contexts. Both of them count.
         counted = [component for component in components if _counts(component, options, where)]
-        # Nothing was retrieved, which scores 0, as in the source.
+        # A question for which nothing was retrieved scores 0, as in the source.
         if prediction is None or prediction is UNANSWERED:
             prediction = ()
         if not is_list_of(prediction, str):
@@ -162,8 +163,8 @@ def answer_component_scores(
             )
         retrieved = prediction[: max(cutoffs)]
         texts.update(retrieved)
-        # An option that removes all components leaves nothing to find, so the question is not in
-        # means.
+        # If the options leave out all components, there is nothing to find, so the question is in
+        # no mean.
         if components and not counted:
             ranks.append(None)
             continue
@@ -195,7 +196,7 @@ def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
     elif isinstance(k, Sequence):
         cutoffs = k
     texts = [str(cutoff).strip() for cutoff in cutoffs]
-    # A boolean, a fraction or a negative number is no text of digits, and 0 is no cutoff.
+    # ``isdecimal`` is False for the text of a boolean, a fraction or a negative number.
     if not texts or not all(text.isdecimal() and int(text) for text in texts):
         raise InputError(
             f"k is {k!r:.80}; allowed: an integer of at least 1, or several in a list or separated by commas"
@@ -204,7 +205,7 @@ def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """Return the mean with the summation of NumPy and pandas.
+    """Return the mean as pandas computes it.
 
     The source takes the mean of a pandas column, and the last digit depends on the order of
     additions.
@@ -219,8 +220,8 @@ def _rank(component: Component, passages: Sequence[str]) -> int | None:
     for rank, passage in enumerate(passages, start=1):
         if any(context in passage for context in contexts):
             return rank
-    # 30 of the 357 components are never retrieved: 25 have no context, and those of 5 are not in the
-    # chapters' text.
+    # 30 of the dataset's 357 components can never be retrieved: 25 have no context, and the
+    # contexts of 5 are not in the chapters' text.
     return None
 
 

@@ -64,7 +64,7 @@ def retrieve(
     # Tables name a system after the file of its predictions.
     predictions = replace(predictions, path=f"{method} ({retrieved.about['query']})")
     evaluation = evaluate_predictions("fastbook", config, predictions, k=k)
-    # The signature of a file of predictions does not say how they were retrieved.
+    # In contrast to the signature of a file of predictions, this one describes the retrieval.
     items = [Item(question.row, predicted[question.id]) for question in questions.rows]
     about = {"config": config, "data": questions.data} | retrieved.about
     signatures = BENCHMARK.scorer(["retrieval"], k=k).signatures(items, about)

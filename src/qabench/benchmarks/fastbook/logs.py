@@ -1,4 +1,4 @@
-"""Logs of fastbook's runs: what their answers are scored again with, and what was asked."""
+"""Logs of fastbook's runs: how their answers are scored again, and what the model was asked."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class FastbookLogs(Logs):
     def prediction(self, record: Record) -> Json:
         """Return the model's answer and the texts of the retrieved passages, best first."""
         fields: Json = {"answer": record.answer}
-        # An empty list means that nothing was retrieved, which scores 0. No list means no
-        # retrieval.
+        # An empty list means that nothing was retrieved, which scores 0. A missing list means that
+        # the retrieval is not scored.
         if "passages" in record.detail and record.status_of("retrieval") != MISSING:
             fields["passages"] = _passages(record)
         return fields
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the run's groups of scores and its cutoff."""
+        """Return the options for the run's groups of scores and its cutoff."""
         return super().rescoring_options(run) | {"k": run.arguments.get("k", 10)}
 
     def first_messages(

@@ -1,4 +1,4 @@
-"""What the results of fastbook-benchmark's metrics have besides the scores."""
+"""The counts in results of fastbook-benchmark's metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of fastbook-benchmark's data, and its published scores, recomputed."""
+"""Numbers about fastbook-benchmark's data, and published scores that are computed again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from qabench.data.rows import Row
 from qabench.errors import QabenchError
 from qabench.loading_scripts.published import shipped_scores
 
-# The source's experiments, with chunks of 500 tokens, report this number.
+# The number of chunks of 500 tokens in the source's experiments.
 CHUNKS = 271
-# Published system -> the method of `fastbook retrieve`, and the model that it needs.
+# Maps each published system to a method of `fastbook retrieve` and the model that the method needs.
 SYSTEMS: dict[str, tuple[str, str | None]] = {
     "full-text search (SQLite FTS5)": ("fts", None),
     "single vector (BAAI/bge-small-en-v1.5)": ("dense", "BAAI/bge-small-en-v1.5"),
@@ -27,8 +27,8 @@ SYSTEMS: dict[str, tuple[str, str | None]] = {
         "answerdotai/answerai-colbert-small-v1",
     ),
 }
-# The author ran the models on a GPU, the ColBERT models in RAGatouille, where near ties can have
-# another order.
+# Differences up to this are expected: the author ran the models on a GPU, and the ColBERT models in
+# RAGatouille, so nearly equal scores can have another order.
 TOLERANCE = 0.01
 OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sentence-transformers"
 
@@ -66,7 +66,7 @@ class FastbookNumbers(Numbers):
 
 
 def score_checks() -> list[Check]:
-    """Return the published scores, next to those of the methods whose model is on this machine."""
+    """Return the published scores, and those computed here if the model is on this machine."""
     published = shipped_scores("fastbook")
     checks = []
     for system, (method, model) in SYSTEMS.items():

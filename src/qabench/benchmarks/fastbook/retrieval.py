@@ -1,8 +1,8 @@
 """The retrieval experiment: methods that rank the chunks of each question's chapter.
 
-The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of
-OpenAI's cl100k, Punkt sentences, 64 tokens of overlap). ``cut_as_source`` does the same. The
-dataset's own chunks do not need llama-index.
+The source halves each chapter, and splits the halves with llama-index's ``SentenceSplitter`` (500
+tokens of OpenAI's cl100k, Punkt sentences, 64 tokens of overlap). ``cut_as_source`` does the same.
+The chunks in the dataset's config ``chunks`` are different, and do not need llama-index.
 
 Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction).
 Both run on sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and
@@ -36,9 +36,9 @@ from qabench.retrieval.bm25.hits import Hits
 from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.dense import DenseIndex, distinct_texts
 
-# A config with questions -> the configs with their chapters and with their keywords.
+# Maps a config with questions to the configs with the chapters and with the keyword queries.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
-# The methods and their default models.
+# Maps each method to its default model.
 METHODS = {
     "bm25": None,
     "fts": None,
@@ -46,23 +46,23 @@ METHODS = {
     "colbert": "answerdotai/answerai-colbert-small-v1",
 }
 KINDS = ("question", "keywords")
-# A chapter has fewer chunks, so that a row's number says the chapter and the position.
+# A chapter has fewer chunks than this, so one number can encode chapter and position.
 MAX_CHUNKS = 10**6
 SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
 
 Chunks = Mapping[int, Sequence[str]]
 """The chunks of each chapter."""
 Query = tuple[int, str]
-"""The chapter whose chunks are the candidates, and the text to search for."""
+"""A query: the chapter whose chunks are the candidates, and the text to search for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What a method retrieved.
+    """The results of a retrieval method.
 
     Attributes:
-        predicted: question id -> the fields of its prediction: passages, their ids and scores.
-        about: the fields of a signature that describe the retrieval.
+        predicted: question id -> the prediction: "passages", "documents" (their ids) and "scores".
+        about: the signature fields that describe the retrieval.
     """
 
     predicted: Mapping[str, Json]
@@ -79,8 +79,8 @@ def retrieve(
 ) -> Retrieval:
     """Retrieve k chunks for each question of a config from its own chapter.
 
-    By default, the queries of fts are the keywords, as in the source, and those of other methods
-    the questions. ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
+    By default, fts searches for the keywords, as in the source, and other methods for the question.
+    ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
 
     Raises:
         InputError: an unknown method or kind of query, k below 1, or a model for another method.
@@ -90,7 +90,8 @@ def retrieve(
     if method not in METHODS:
         raise unknown_name("unknown method", method, METHODS)
     if not query:
-        # Full-text search needs all words to be useful, so the source has keywords for it.
+        # Full-text search works badly with the words of a whole question, so the source searches
+        # for keywords.
         query = "keywords" if method == "fts" else "question"
     if query not in KINDS:
         raise unknown_name("unknown query", query, KINDS)
@@ -134,7 +135,7 @@ def retrieve(
 def _signed_name(encoder: ModelSource) -> str:
     """Return name and version of an encoder, for signatures."""
     if encoder.commit is None:
-        # A folder is signed without its path, which says something about the user's machine.
+        # Only the folder's name is signed, because its path is private.
         return f"{Path(encoder.name).resolve().name}@{encoder.version}"
     return encoder.label
 
@@ -169,7 +170,7 @@ def cut_as_source(text: str) -> list[str]:
         ) from None
     splitter = SentenceSplitter(chunk_size=CHUNK_SIZE, chunk_overlap=OVERLAP)
     chunks: list[str] = []
-    # As in the source: if the length is odd, the last character is a third part.
+    # As in the source, the last character of a text of odd length is a third part.
     half = max(1, len(text) // 2)
     for start in range(0, len(text), half):
         chunks += splitter.split_text(text[start : start + half])
@@ -178,7 +179,7 @@ def cut_as_source(text: str) -> list[str]:
 
 def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
     """Return one query per question: its text or its keywords."""
-    # A question without keywords in the file is searched by its text.
+    # If the file has no keywords for a question, its text is the query.
     texts = {row["id"]: row["question_text"] for row in questions}
     if kind == "keywords":
         _, keywords_config = CONFIGS[config]
@@ -187,7 +188,7 @@ def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
                 texts[keywords["id"]] = keywords["keywords"]
     asked = []
     for row in questions:
-        # Most questions and keywords of the dataset are in literal quotes, which the source strips
+        # Most questions and keywords of the dataset are in quotation marks, which the source strips
         # before it searches.
         text = texts[row["id"]].strip("\"'")
         asked.append((row["chapter"], text))
@@ -197,7 +198,7 @@ def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
 def rank(
     chunks: Chunks, queries: Sequence[Query], method: str, k: int, model: str | None = None
 ) -> list[Hits]:
-    """Return the k best chunks for each query, from its own chapter."""
+    """Return the k best chunks of the query's chapter for each query."""
     if method == "fts":
         return rank_fts(chunks, queries, k)
     build: Callable[[Sequence[str]], Any] = BM25Index
@@ -205,21 +206,21 @@ def rank(
         build = partial(DenseIndex, encoder=SentenceEncoder(str(model)))
     elif method == "colbert":
         build = partial(LateInteractionIndex, encoder=colbert_encoder(str(model)))
-    # Each chapter is an index of its own, so document frequencies are those of the chapter. Chapters
-    # without a question are not indexed.
+    # Each chapter gets its own index, so document frequencies are counted within the chapter.
+    # Chapters without a question are not indexed.
     chapters = {chapter for chapter, _ in queries}
     indexes = {chapter: build(chunks[chapter]) for chapter in chapters}
     return [indexes[chapter].search(text, k) for chapter, text in queries]
 
 
 def match_expression(text: str) -> str:
-    """Return the FTS5 query of a text: each of its words quoted, joined with OR.
+    """Return the FTS5 query for a text: its words in quotation marks, joined with OR.
 
     Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query
     of three words, not of two keywords. The query of a text without words is "".
     """
     quoted_words = []
-    # A quotation mark would end a quoted word in FTS5's syntax.
+    # In FTS5's syntax, a quotation mark would end the quoted word, so it is removed.
     for run in text.replace('"', "").split():
         word = run.strip(",")
         if any(character.isalnum() for character in word):
@@ -242,7 +243,7 @@ def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
         except sqlite3.OperationalError as error:
             raise QabenchError(f"full-text search needs SQLite with FTS5: {error}") from None
         for chapter, texts in chunks.items():
-            # A row's number is both the chapter and the position, so the result needs no join.
+            # The row number encodes chapter and position, so the query needs no join.
             start = chapter * MAX_CHUNKS
             rows = []
             for i, text in enumerate(texts):
@@ -273,7 +274,7 @@ class LateInteractionIndex:
 
     def __init__(self, chunks: Sequence[str], encoder: Any) -> None:
         self.encoder = encoder
-        # Overlapping chunks of short texts are equal, and are encoded only once.
+        # Chunks of short texts can be equal. Each distinct text is encoded only once.
         distinct, self._places = distinct_texts(chunks)
         self._vectors = encoder.encode_document(distinct, show_progress_bar=False)
 
@@ -288,7 +289,7 @@ class LateInteractionIndex:
 
 
 def colbert_encoder(model: str) -> Any:
-    """Load a ColBERT checkpoint of sentence-transformers, PyLate or Stanford."""
+    """Load a ColBERT checkpoint in the format of sentence-transformers, PyLate or Stanford."""
     try:
         from sentence_transformers import MultiVectorEncoder
     except ImportError:

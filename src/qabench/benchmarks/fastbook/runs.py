@@ -1,4 +1,4 @@
-"""TREC runs as predictions: the ranked documents get the texts of the corpus that was searched."""
+"""Read TREC runs as predictions. The texts of ranked documents come from the searched corpus."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
     A corpus is JSONL with "docno", "doc_id" or "id", and "text".
 
     Raises:
-        InputError: a line is not such an object, or an id is repeated. It names the line.
+        InputError: a line is not such an object, or an id is repeated. The message names the line.
     """
     texts: dict[str, str] = {}
     for row in json_rows(data, name):
-        # TREC's name is docno, and that of ir_datasets doc_id.
+        # The id is called docno in TREC, and doc_id in ir_datasets.
         name_of_id = "id"
         for other_name in ("doc_id", "docno"):
             if other_name in row.fields:
@@ -35,7 +35,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
 
 
 def with_lists(predictions: Predictions) -> Predictions:
-    """Return predictions of a CSV file, whose cells are text, with lists of passages."""
+    """Parse the lists in predictions of a CSV file, whose cells are text."""
     rows = []
     for row in predictions.rows:
         cell = row.fields.get("passages")
@@ -61,7 +61,7 @@ def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Pr
     """Return the rankings of a run as predictions with the texts of the documents.
 
     Raises:
-        InputError: as ``parse_run``, and for documents that are not in the corpus.
+        InputError: see ``parse_run``, or a document is not in the corpus.
     """
     run = parse_run(data, name, "documents")
     rows = []

@@ -24,10 +24,10 @@ from qabench.evaluation.signature import signature
 from qabench.stats import mean_interval
 from qabench.text.rouge import backend_version, rouge, wordless_problems
 
-# The fields of signatures that describe how passages were retrieved.
+# The signature fields that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
 
-# As in the config ``chunks``. Bounded, so that a search of any text takes linear time.
+# The ids of chunks as in the config ``chunks``. Digits are bounded, so that matching is linear.
 DOC_ID = re.compile(r"\d{1,9}-c\d{1,9}")
 # A curve in a report has one point per cutoff.
 MAX_CUTOFF_OF_CURVES = 10_000
@@ -50,10 +50,10 @@ class FastbookScorer(Scorer):
     Attributes:
         groups: "retrieval", "rouge", or both.
         k: the cutoffs: an integer, several integers, or a string such as "1,5,10".
-        longest: the number of tokens of the longest passage of all questions, where each call of
-            the scorer has only one of them, as in a run.
-        measures: the scores of retrieval, "mrr" and "recall". The recall of a question without
-            components is undefined.
+        longest: the number of tokens of the longest passage of all questions. A run sets it,
+            because it calls the scorer for each question alone.
+        measures: the scores of retrieval to compute, of "mrr" and "recall". Recall is an error for
+            a question without components.
         skip_empty_contexts, skip_extraneous, explicit_only: unofficial, see
             ``answer_component_scores``.
     """
@@ -77,8 +77,7 @@ class FastbookScorer(Scorer):
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return the scores of each question at every cutoff. ``progress`` is not used."""
-        # An unusable prediction is scored as missing, so that one bad line does not stop the
-        # others.
+        # An unusable prediction counts as missing, so that one bad line does not stop the others.
         problems = [_unusable(item.fields or {}) for item in items]
         predictions: list[Mapping[str, Any]] = []
         for item, problem in zip(items, problems, strict=True):
@@ -90,9 +89,11 @@ class FastbookScorer(Scorer):
         details: list[Json] = [{} for _ in items]
         if "retrieval" in self.groups:
             scores = self._retrieval(items, predictions)
-            # A question of which the options leave out everything has None, and is in no mean.
+            # If the options leave out all components of a question, it has no scores, and is in no
+            # mean.
             columns = [without_none(column) for column in scores.columns(*self.measures)]
-            # The options leave out components, so that the ranks are not those of the row's.
+            # With options, there are fewer ranks than components in the row, so no details are
+            # shown.
             if not scores.options:
                 details = []
                 for item, fields, ranks in zip(items, predictions, scores.ranks, strict=True):
@@ -103,7 +104,7 @@ class FastbookScorer(Scorer):
                 column |= f_measures_of_answer
         outcomes = []
         for i, problem in enumerate(problems):
-            # Each group has a status of its own: see ``reads``.
+            # This status is the default. Each group has a separate one, which depends on ``reads``.
             status = MISSING if problem else ANSWERED
             outcome = Outcome(
                 scores=columns[i],
@@ -119,7 +120,7 @@ class FastbookScorer(Scorer):
     def _retrieval(
         self, items: Sequence[Item], predictions: Sequence[Mapping[str, Any]]
     ) -> AnswerComponentScores:
-        """Return the ranks of the answers' components. Raises InputError if none counts."""
+        """Return the ranks of the answers' components. Raises InputError if no component counts."""
         references = [item.row["answer_context"] for item in items]
         passages = [fields.get("passages") for fields in predictions]
         scores = answer_component_scores(
@@ -156,11 +157,11 @@ class FastbookScorer(Scorer):
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures.
 
-        The signature of retrieval does not have the fields of the model that answers. Without
-        ``passages`` in any item, there is no retrieval to sign.
+        The signature of retrieval does not contain the fields of the model that answers. If no item
+        has ``passages``, there is no such signature.
         """
         asked = dict(about)
-        # The names of these signatures already say it.
+        # The names of these signatures already contain the benchmark.
         asked.pop("benchmark", None)
         lines = {}
         with_passages = any("passages" in (item.fields or {}) for item in items)
@@ -169,7 +170,7 @@ class FastbookScorer(Scorer):
             for name in SYSTEM:
                 if name in asked:
                     fields[name] = asked[name]
-            # The model of this signature is the encoder, not the model that answers.
+            # In this signature, the field "model" is the encoder, not the model that answers.
             fields["model"] = asked.get("retriever_model")
             fields |= self.metric_fields("retrieval", items)
             lines["retrieval"] = signature("fastbook_retrieval", **fields)
@@ -180,7 +181,7 @@ class FastbookScorer(Scorer):
         return lines
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return the fields of retrieval: cutoffs, options, and the size of the longest passage."""
+        """Return the signature fields: cutoffs, options, and the size of the longest passage."""
         cutoffs = check_cutoffs(self.k)
         texts: set[str] = set()
         for item in items:
@@ -214,7 +215,7 @@ def _detail(
     passages = [{"id": str(rank), "text": text} for rank, text in enumerate(texts, start=1)]
     for field, name in (("documents", "id"), ("scores", "score")):
         values = fields.get(field)
-        # Ids and scores are optional. Those of other passages are not shown.
+        # Ids and scores are optional. They are shown only if there is one for each passage.
         if isinstance(values, list) and len(values) == len(texts):
             for passage, value in zip(passages, values, strict=True):
                 passage[name] = value
@@ -222,7 +223,8 @@ def _detail(
     for component, rank in zip(row["answer_context"], ranks, strict=True):
         components.append(
             {
-                # 6 of the dataset's 357 components are two texts, so each is a list.
+                # "answer_component" is a list, because 6 of the dataset's 357 components are two
+                # texts.
                 "text": "; ".join(component.get("answer_component", ())),
                 "contexts": list(component["context"]),
                 "rank": rank,
@@ -232,10 +234,10 @@ def _detail(
 
 
 def _records_with_ranks(evaluation: Evaluation) -> list[Record]:
-    """Return the records whose details have the ranks of components up to a usable cutoff."""
+    """Return the records that have the ranks of components and a cutoff in their details."""
     records = []
     for record in evaluation.records:
-        # An edited log may have no cutoff, or one of any size.
+        # In an edited log, the cutoff may be missing or very large.
         k = record.detail.get("k") or 0
         if record.detail.get("components") and 0 < k <= MAX_CUTOFF_OF_CURVES:
             records.append(record)
@@ -243,7 +245,7 @@ def _records_with_ranks(evaluation: Evaluation) -> list[Record]:
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """Return the curve of each system, up to the smallest cutoff of its records."""
+    """Return MRR@k and Recall@k of each system, for k up to the smallest cutoff of its records."""
     rows: list[SectionRow] = []
     notes = []
     for label, evaluation in evaluations.items():

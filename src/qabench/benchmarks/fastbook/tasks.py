@@ -1,4 +1,4 @@
-"""fastbook-benchmark's setting: answers from passages retrieved from the question's chapter."""
+"""fastbook-benchmark's setting: a model answers from passages of the question's chapter."""
 
 from __future__ import annotations
 

@@ -108,8 +108,8 @@ class Felm(Benchmark):
     title = "FELM"
     settings = _settings()
     part = "domains"
-    # A plan replaces the model by a fixed reply. Without claims in it, no call that judges claims
-    # would be counted.
+    # In estimates of calls, this reply replaces the model. If it had no claims, the calls that
+    # judge claims would not be counted.
     planned_reply = "Segment 1:\nClaim 1. A claim."
     scores = (
         *_metrics("", "", "segments"),
@@ -152,7 +152,7 @@ class Felm(Benchmark):
         return read_rows(path, config)
 
     def question(self, row: Row) -> Question:
-        """Return a response as a question. The reference is the reply that would be right."""
+        """Return a response as a question. The reference is a reply with the right verdicts."""
         from qabench.benchmarks.felm.scores import as_reply
 
         # The type of a segment may also be null or "".
@@ -167,22 +167,23 @@ class Felm(Benchmark):
         groups: Sequence[str],
         options: Mapping[str, Any],
     ) -> Joined:
-        """Join predictions to the responses of a config, and pass over those of other domains."""
+        """Join predictions to the responses of a config, ignoring those for other domains."""
         from qabench.data.joining import with_other_parts
 
         joined = super().join(loaded, predictions, groups, options)
-        # A file of predictions often has all domains: those of the others are not unknown.
+        # A file of predictions often covers all domains. If the config is one domain, predictions
+        # for other domains are not reported as unknown.
         if not joined.unknown or loaded.config not in DOMAINS:
             return joined
         try:
             ids = {question.id for question in self.load("all", None).rows}
         except SourceError:
-            # The predictions are for custom questions, and the dataset is not on this machine.
+            # The ids of other domains are unknown, because the dataset is not on this machine.
             return joined
         return with_other_parts(joined, ids, self.part)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FelmScorer:
-        """Return the scorer. There is only one group of scores."""
+        """Return the scorer. ``groups`` is ignored, because there is only one group of scores."""
         from qabench.benchmarks.felm.scorer import FelmScorer
 
         return FelmScorer(**options)
@@ -212,7 +213,7 @@ class Felm(Benchmark):
         return FelmLogs(self)
 
     def judging(self) -> FelmJudging:
-        """Return the verdicts on segments, next to their labels."""
+        """Return the evaluator's verdicts on segments, next to the annotators' labels."""
         from qabench.benchmarks.felm.judging import FelmJudging
 
         return FelmJudging(self)

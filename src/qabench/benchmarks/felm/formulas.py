@@ -7,8 +7,8 @@ from typing import Any
 
 # The counts as the official script names them: "positive" means judged factual.
 COUNTS = ("tp", "tn", "fp", "fn")
-# The same counts as columns of records. Their positive class is the error, as that of the scores:
-# F1 of these columns is the reported F1.
+# The names of these counts as columns of records. Here, the positive class is the error, so F1 of
+# these columns is the reported F1.
 COLUMNS = ("error_tn", "error_tp", "error_fn", "error_fp")
 # Prefixes of columns and metrics.
 RESPONSES, READABLE = "responses_", "readable_"
@@ -26,18 +26,19 @@ def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
 
 def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     """Return the harmonic mean of precision and recall, or 0 if both are 0."""
-    # A benchmark's class, which imports this module, must be cheap to import.
+    # NumPy is imported here, because the benchmark's class imports this module and must be fast to
+    # import.
     import numpy as np
 
     p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
-    # The official script's form and order: 2 tn / (2 tn + fn + fp) differs in the last digit. Where
-    # both are 0, the script divides by zero.
+    # The formula and its order are those of the official script: 2 tn / (2 tn + fn + fp) differs in
+    # the last digit. If precision and recall are both 0, the script divides by zero.
     return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
 
 
 def f1_of_counts(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     """Return F1 as 2 tn / (2 tn + fn + fp), for resamples."""
-    # Precision is undefined in a resample in which no segment was judged wrong. This form is 0.
+    # In a resample in which no segment was judged wrong, precision is undefined, but this is 0.
     return 2 * tn / (2 * tn + fn + fp)
 
 

@@ -21,7 +21,8 @@ class FelmJudging(Judging):
     """An evaluator's verdict on each segment, next to its label."""
 
     labeled = "Is each segment of a response factual? Labels of the authors' annotators."
-    # Samples of one prompt (cot-cons) would be one cached reply: `qabench run` has this method.
+    # cot-cons is missing: the cache would return one reply for all its samples. `qabench run` has
+    # it.
     methods = ("raw", "cot", "link", "content")
 
     def calls(
@@ -42,7 +43,7 @@ class FelmJudging(Judging):
     def predictions(
         self, questions: Sequence[Question], calls: Sequence[JudgeCall], replies: Sequence[Answered]
     ) -> list[Row]:
-        """Return the replies by response. A failed call has none."""
+        """Return the replies by response. A response whose call failed has no reply."""
         predictions: list[Row] = []
         for call, reply in zip(calls, replies, strict=True):
             if reply.text is not None:
@@ -50,11 +51,11 @@ class FelmJudging(Judging):
         return predictions
 
     def options(self, model: str) -> Mapping[str, Any]:
-        """Return the evaluator, by whose name the authors' script reads replies."""
+        """Return the option for the evaluator, whose name decides how replies are read."""
         return {"evaluator": model}
 
     def scores(self, evaluation: Evaluation) -> list[JudgedScore]:
-        """Return the verdict on each segment, next to the label that the dataset has."""
+        """Return the verdict on each segment, next to the dataset's label."""
         items = []
         for record in evaluation.records:
             segments = record.detail.get("segments") or ()

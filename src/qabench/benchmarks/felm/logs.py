@@ -1,4 +1,4 @@
-"""Logs of FELM's runs: what their replies are scored again with, and what was asked."""
+"""Logs of FELM's runs: how their replies are scored again, and what the model was asked."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class FelmLogs(Logs):
     generation_fields = MappingProxyType({"sampling_temperature": "temperature"})
 
     def prediction(self, record: Record) -> Json:
-        """Return the reply or the sampled replies, and the claims if these were judged."""
+        """Return the reply or the sampled replies, and the claims if claims were judged."""
         from qabench.evaluation import EMPTY
 
         replies = list(record.detail.get("replies") or [record.answer])
         if record.status == EMPTY:
-            # The task records no text, but the model has replied.
+            # The model has replied, even if the task recorded no text.
             replies = [reply or "" for reply in replies]
         fields: Json = {"reply": replies}
         if len(replies) == 1:
@@ -50,7 +50,7 @@ class FelmLogs(Logs):
         return fields
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the evaluator, and the format in which its replies are read."""
+        """Return the options for the evaluator, and for the format in which replies are read."""
         reply_format = "answer"
         # Vicuna's replies to cot-cons are read after "Answer: ", like all others.
         if (
@@ -63,7 +63,7 @@ class FelmLogs(Logs):
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the messages that ask for verdicts, or first for claims, are rendered."""
+        """Return how the first messages are rendered, which ask for verdicts or for claims."""
         from qabench.benchmarks.felm.method import FelmMethod
         from qabench.prompts.prompt import check_label, origin_of
 
@@ -72,7 +72,7 @@ class FelmLogs(Logs):
             if arguments.get(name) is not None:
                 options[name] = arguments[name]
         with warnings.catch_warnings(action="ignore"):
-            # The run has already warned about its prompts.
+            # Warnings about the prompts are suppressed, because the run has shown them already.
             asking = FelmMethod(**options)
         check_label(prompt, [asking.prompts.label])
 
@@ -84,5 +84,5 @@ class FelmLogs(Logs):
         return render
 
     def scored_replies(self, record: Record) -> list[str]:
-        """Return the replies, of which cot-cons has several."""
+        """Return the replies. With cot-cons, there are several."""
         return [reply for reply in record.detail.get("replies") or () if reply is not None]

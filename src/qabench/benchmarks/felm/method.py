@@ -1,8 +1,7 @@
-"""FELM's methods: how a model is asked for the segments with errors.
+"""FELM's methods of asking a model for the segments with errors.
 
-The prompts are the authors', qabench's, or a user's template.
-
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741),
+The prompts are the authors', qabench's, or a user's template. Source: Chen et al., FELM, NeurIPS
+2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741),
 and ``eval/eval.py`` and ``eval/prompt`` of hkust-nlp/felm.
 """
 
@@ -43,9 +42,9 @@ NUM_CONS = 5
 # The parameters of the call that lists a response's claims. The authors published the prompts for
 # claims, but no code that sends them.
 CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
-# What a user's template shows if there are no references.
+# If there are no references, a user's template shows this text.
 NO_REFERENCES = "(none)"
-# The authors have prompts for claims, and references, in these domains only.
+# Only in these domains are there references, and prompts of the authors for claims.
 CLAIM_DOMAINS = ("wk", "science", "writing_rec")
 METHODS = ("raw", "cot", "cot-cons", "link", "content")
 SYSTEM = "You are a helpful assistant."
@@ -84,20 +83,20 @@ SCRIPT = "eval/eval.py"
 _BEFORE_FIRST_LETTER = re.compile("[^A-Za-z]*")
 
 PromptFor = Callable[[str, str, str], Prompt]
-"""Return the prompt for a domain, a kind ("raw", "cot", "link", "content", EXTRACTION) and a unit."""
+"""A function from domain, kind ("raw", "cot", "link", "content", EXTRACTION), unit to a prompt."""
 
 
 def prompt_file(domain: str, kind: str, unit: str) -> str:
-    """Return the authors' file with a prompt, below ``eval/prompt``."""
+    """Return the path below ``eval/prompt`` of the authors' file with a prompt."""
     if domain == "writing_rec":
-        # The authors use the prompts of wk for it.
+        # For this domain, the authors use the prompts of wk.
         domain = "wk"
-    # The authors shorten science in the names of folders and segment prompts, and in some names of
-    # claim prompts.
+    # In the names of folders and of segment prompts, and in some names of claim prompts, the
+    # authors write "sci" for science.
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
         name = kind
-        # "ret" for retrieved: the prompts of link and content.
+        # The files of link and content begin with "ret", for retrieved.
         if kind in REFERENCES:
             name = f"ret_{kind}"
         if domain in CLAIM_DOMAINS:
@@ -125,8 +124,9 @@ class FelmPrompts:
 
     Attributes:
         name: "official", "qabench", or the user's file.
-        prompts: the prompts by what they ask for (VERDICTS, CLAIM_VERDICTS) and domain and kind
-            ("raw", "cot", "link", "content"). Those for claims (EXTRACTION) are by domain only.
+        prompts: the prompts by purpose (VERDICTS or CLAIM_VERDICTS) and (domain, kind), where the
+            kind is "raw", "cot", "link" or "content". Prompts that ask for claims have the key
+            (EXTRACTION, domain).
     """
 
     name: str
@@ -152,9 +152,9 @@ class FelmMethod:
         prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see
             ``read_prompt``) for all domains, with the fields {question}, {segments} (segments or
             claims, numbered) and, for link and content, {references}.
-        official_quirks: whether link and content prompts show no references (the authors' script
-            has the strings for it, but compares the method with wrong names, and so never shows
-            any), and the authors' prompt for Vicuna is plain text with two more lines at the end.
+        official_quirks: whether to reproduce two quirks of the authors' script. It never shows
+            references in the prompts of link and content, because it compares the method with wrong
+            names. Its prompt for Vicuna is plain text with two more lines at the end.
 
     Raises:
         InputError: an unknown method, or another argument that cannot be used.
@@ -174,11 +174,12 @@ class FelmMethod:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise unknown_name("unknown method", self.method, METHODS)
-        # Without a sample, there is no majority.
+        # A majority needs at least one sample.
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)
-        # The class is frozen, so that its fields cannot differ from these prompts.
+        # ``prompts`` is computed from the other fields. The class is frozen, so that they stay
+        # consistent, and this attribute has to be set in this way.
         object.__setattr__(self, "prompts", self._chosen_prompts())
 
     @property
@@ -190,18 +191,18 @@ class FelmMethod:
     def parameters(self) -> dict[str, Any]:
         """Return the official generation parameters."""
         temperature: float = 0
-        # The authors' script decodes Vicuna greedily in every method.
+        # The authors' script decodes greedily for Vicuna with every method.
         if self.method == "cot-cons" and self.reply_format != "vicuna":
             temperature = CONS_TEMPERATURE
-        # The limit is the same for methods that reason first. A reply that is cut off before its
-        # answer counts as "all segments are correct".
+        # The authors have the same limit for methods with thoughts first. A reply that is cut off
+        # before its answer counts as "all segments are correct".
         return {"temperature": temperature, "max_tokens": 100}
 
     @property
     def read_as(self) -> str:
         """Return the format in which replies are read."""
         if self.method == "cot-cons":
-            # The authors' script reads these after "Answer: " for every model, even for Vicuna.
+            # For cot-cons, the authors' script reads ids after "Answer: " even for Vicuna.
             return "answer"
         return self.reply_format
 
@@ -211,8 +212,8 @@ class FelmMethod:
         return {"reply_format": self.read_as}
 
     def fields(self) -> dict[str, Any]:
-        """Return what verdicts depend on except data, model and parameters, for signatures."""
-        # None leaves a field out of the signature.
+        """Return the signature fields that describe the prompts, samples and reading of replies."""
+        # A field with the value None is not in the signature.
         shown = suffix = samples = sampled_domains = None
         if self.method in REFERENCES and not self.official_quirks:
             shown = f"reference {REFERENCES[self.method]}"
@@ -237,8 +238,8 @@ class FelmMethod:
     def generated_with(self, options: Mapping[str, Any]) -> Json:
         """Return the generation options of a call as fields of a signature.
 
-        The temperature is signed as ``sampling_temperature`` where the official value is not 0,
-        because a field has one official value. This is cot-cons of all models but Vicuna.
+        A field has only one official value, which is 0 for ``temperature``. So the temperature of
+        cot-cons, except for Vicuna, is signed as ``sampling_temperature``.
         """
         fields = {}
         for name, value in options.items():
@@ -259,7 +260,7 @@ class FelmMethod:
     def messages(self, row: Row, claims: Sequence[Row] | None = None) -> Messages:
         """Return the messages that ask for verdicts on a response, or on its claims."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
-        # The authors' script uses the prompt that mentions references whether or not there are any.
+        # The authors' script uses the prompt that mentions references even if there are none.
         kind = self._kind(row["domain"], self.official_quirks or bool(references))
         if claims is None:
             prompt = self.prompts.prompts[VERDICTS, (row["domain"], kind)]
@@ -315,7 +316,7 @@ class FelmMethod:
     def _prompts(self, name: str, prompt_for: PromptFor) -> FelmPrompts:
         """Return the prompts for all domains.
 
-        A config may have only some of them, but the label of a method is the same in all configs.
+        A config may have only some domains, but a method must have the same label in all configs.
         """
         pairs = set()
         for domain in DOMAINS:
@@ -370,7 +371,7 @@ class FelmMethod:
         labels, end, system = _strings(dataset_table("felm").open_path(SCRIPT), for_vicuna)
         question, segments, links, documents = labels
         if unit == CLAIMS and kind != EXTRACTION:
-            # The script only asks about segments.
+            # The script has labels for segments only.
             segments = segments.replace("Segments", "Claims")
         tail = end
         if not self.official_quirks and kind in REFERENCES:
@@ -383,14 +384,15 @@ class FelmMethod:
 
 @cache
 def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None]:
-    """Return the strings that the script puts around a file's text.
+    """Return the strings that the authors' script puts around the text of a prompt's file.
 
-    They are the labels of question, segments, links and documents, the end, and the system message.
+    These are the labels of question, segments, links and documents, the end of the prompt, and the
+    system message.
     """
     source = PromptSource(script)
     parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
-    # The strings that the script appends in turn: label, {question}, label, {segments}, and the two
-    # labels of references.
+    # The script appends these strings in this order: the label of the question, {question}, the
+    # label of the segments, {segments}, and the labels of links and of documents.
     labels = [parts[0], parts[2], *parts[4:]]
     if for_vicuna:
         return labels, "".join(source.appended("eval_prompt", "gene")), None
@@ -398,11 +400,11 @@ def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None
 
 
 def claims_in(row: Row, reply: Answered) -> tuple[list[Json], str | None]:
-    """Return the claims of a response in a reply, or [], and the reason."""
+    """Return the claims in a reply, and the reason if there are none."""
     if reply.text is None:
         return [], f"its claims: {reply.reason}"
     if reply.cut_off:
-        # The claims of the last segments would be missing.
+        # In a reply that was cut off, claims of the last segments are missing.
         return [], "its claims: the reply was cut off"
     claims = read_claims(reply.text, len(row["segmented_response"]))
     if not claims:

@@ -1,4 +1,4 @@
-"""What the metric of FELM reads, and what its result has besides the scores."""
+"""Functions for FELM's metric: scorer rows, fields of predictions, checks, counts and totals."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Item, Outcome, Scorer
 
-# Files of verdicts have texts such as "true", "[true, false]" and "[True False]".
+# Verdicts in a CSV file are texts such as "true", "[true, false]" and "[True False]".
 VERDICTS = re.compile(r"\[?\s*(?:true|false)(?:[\s,]+(?:true|false))*\s*\]?", re.IGNORECASE)
-# The prefixes of columns and scores, and the parents of their keys in the result.
+# Maps prefixes of columns and scores to prefixes of their keys in the metric's result.
 PARENTS = {"": "", RESPONSES: "responses.", READABLE: "readable."}
 KEYS: dict[str, str] = {}
 for _prefix, _parent in PARENTS.items():
@@ -27,7 +27,7 @@ def row(labels: Any) -> Row:
     """Return the labels of a response as the row that the scorer reads.
 
     Raises:
-        InputError: they are not labels.
+        InputError: ``labels`` is not a list of labels.
     """
     verdicts = as_verdicts(labels)
     if not verdicts:
@@ -62,7 +62,7 @@ def check_replies(predictions: Sequence[Any]) -> None:
 
 
 def counts(outcomes: Sequence[Outcome]) -> Json:
-    """Return the counts of segments, of whole responses, and by readable replies."""
+    """Return the counts of segments, of whole responses, and of segments with readable replies."""
     sums: Counter[str] = Counter()
     left_out = 0
     for outcome in outcomes:
@@ -77,7 +77,7 @@ def counts(outcomes: Sequence[Outcome]) -> Json:
 
 
 def totals(scorer: Scorer, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Json:
-    """Return the number of replies that state no verdict, and of missing ones."""
+    """Return the numbers of replies without a verdict and of missing replies."""
     return {
         "unparsed": sum(outcome.result.unparsed for outcome in outcomes),
         "unanswered": sum(outcome.result.unanswered for outcome in outcomes),

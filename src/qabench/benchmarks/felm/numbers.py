@@ -24,11 +24,11 @@ class FelmNumbers(Numbers):
             "true": true,
             "errors": len(row["labels"]) - true,
         }
-        # A type may be null or "". 397 responses have fewer types than segments, or none.
+        # A type may be null or "". 397 responses have fewer types than segments, or no types.
         return counts | Counter(filter(None, row["type"]))
 
     def reproduce(self) -> Reproduction:
-        """Compare the statistics of the data. The scores of evaluators need unpublished replies."""
+        """Compare statistics of the data. Published scores need replies that are not public."""
         reproduction = super().reproduce()
         systems = ", ".join(dict.fromkeys(score.system for score in self.published()))
         reproduction.notes.append(

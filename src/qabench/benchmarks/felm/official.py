@@ -20,7 +20,7 @@ NOT_NAMED = "not named"
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
     """Return the signatures of the official scores, and of the scores of readable replies."""
     signatures = {}
-    # The two groups only differ in how replies without a verdict count.
+    # The groups felm and felm_readable only differ in how replies without a verdict count.
     for group, unparsed in (("felm", "all_correct"), ("felm_readable", "left_out")):
         values = {"benchmark": "felm", "unparsed": unparsed, **fields}
         signatures[group] = signature(SCORE, **values)
@@ -35,9 +35,9 @@ def names_vicuna(model: str) -> bool:
 def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:
     """Return the evaluator if the authors' script reads its replies in another format, else None.
 
-    It is the field ``system`` of signatures. The script reads ids anywhere in a reply, and
-    ALL_CORRECT with a backslash, only for Vicuna. ``sampled`` replies (cot-cons) are read after
-    "Answer: " for every model.
+    The result is the field ``system`` of signatures. Only for Vicuna, the script reads ids anywhere
+    in a reply, and ALL_CORRECT with a backslash. If replies are ``sampled`` (cot-cons), it reads
+    them after "Answer: " for every model.
     """
     if sampled or reply_format not in REPLY_FORMATS:
         return None
@@ -55,10 +55,11 @@ def _misread_sentence(value: str) -> str:
     return f"the replies of {value} are read as Vicuna's"
 
 
-# The official prompts in the file (see FelmPrompts.label) are those of raw, of cot and cot-cons, of
-# link, of content, of link and content with references shown, and all but the last two for Vicuna.
-# The same follow by claims. Fields of the generation may be absent, because it is unknown for
-# replies and verdicts from a file. The authors do not say how many samples they took.
+# ``official.json`` lists the official prompts by label (see FelmPrompts.label): raw, cot (also for
+# cot-cons), link, content, link and content with references shown, and then all but the last two
+# for Vicuna. After these come the same prompts for claims. Fields of the generation may be absent,
+# because it is unknown for a file of replies or verdicts. Any number of samples above 1 is
+# official, because the authors do not say how many they took.
 _FIELDS = read_declarations(
     Path(__file__).with_name("official.json"), {"samples": lambda value: value != "1"}
 )[SCORE]

@@ -1,4 +1,4 @@
-"""FELM's scorer: an evaluator's replies, or its verdicts, against the labels of a response."""
+"""FELM's scorer, which compares an evaluator's replies or verdicts with a response's labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qabench.evaluation.scoring import Item, Outcome, Scorer
 from qabench.evaluation.signature import digest
 from qabench.stats import mean_interval
 
-# The authors' result files hold lists of replies as Python's text.
+# The authors' result files contain lists of replies in Python syntax. Longer texts are not parsed.
 MAX_LIST_CHARACTERS = 1_000_000
 MISREAD = (
     "officially, the reply is read as another verdict than it states; scores over readable replies "
@@ -39,14 +39,14 @@ NOTE = (
 
 @dataclass(frozen=True)
 class FelmScorer(Scorer):
-    """Reads replies, and counts the segments that they judge.
+    """Reads replies, and compares the verdicts on segments with the labels.
 
     A prediction has ``labels`` (True or 1 = factual, one per segment), or ``reply``: an evaluator's
-    reply, or a list of replies, whose majority counts. If both are there, they must agree. Other
-    names for ``reply`` are ``answer`` and ``gen``, the column of the authors' result files. With
+    reply, or a list of replies, whose majority counts. If it has both, they must agree. Other names
+    for ``reply`` are ``answer`` and ``gen``, the column of the authors' result files. If it has
     ``claims`` ({"segment", "text"}), the reply is about these claims. A response without a usable
     prediction counts as "all segments are correct", like an unreadable reply. Solvers also store
-    the ``reasons`` of replies without a verdict.
+    the ``reasons`` why replies have no verdict.
 
     Attributes:
         reply_format: "answer" or "vicuna". See ``qabench.benchmarks.felm.scores.read_reply``.
@@ -62,7 +62,7 @@ class FelmScorer(Scorer):
     def outcome(self, item: Item) -> Outcome:
         """Return the counts of a response (see ``ResponseScore.counts``)."""
         row, fields = item.row, item.fields or {}
-        # An unusable prediction must not stop the others: it counts as missing, and is listed.
+        # An unusable prediction counts as missing and is reported, but does not stop the others.
         claims: list[Json] | None = None
         unusable: str | None = None
         try:
@@ -74,15 +74,14 @@ class FelmScorer(Scorer):
         except InputError as error:
             value, unusable = None, str(error)
             score = response_score(row["labels"], None)
-        # Verdicts that are given directly have no replies to show.
+        # Predictions with ``labels`` have no replies to show.
         replies: list[Any] = []
         if as_verdicts(value) is None:
             replies = value if isinstance(value, list) else [value]
         texts = [reply for reply in replies if isinstance(reply, str)]
         status, problem = _status(replies, texts, score)
         problem = unusable or problem
-        # A reply can be unreadable and still name a segment officially: an id 0 means the last
-        # segment.
+        # Even an unreadable reply can have a verdict officially: an id 0 means the last segment.
         states_verdict = score.readable is not None or not all(score.verdicts)
         shown_verdicts: Verdicts | None = None
         if states_verdict:
@@ -104,7 +103,7 @@ class FelmScorer(Scorer):
         elif is_official_reply or (texts and not states_verdict):
             answer = texts[0]
         else:
-            # A reply with the same official score, for display and for exports.
+            # Show and export a reply that has the same official score.
             answer = as_reply(score.verdicts)
         return Outcome(
             scores=score.columns(),
@@ -123,7 +122,7 @@ class FelmScorer(Scorer):
             return
         by_reply = response_score(score.labels, reply, self.reply_format, claims or None)
         if by_reply.readable is None:
-            # A reply without a verdict contradicts nothing.
+            # A reply without a verdict does not disagree with the labels.
             return
         if score.verdicts not in (by_reply.readable, by_reply.verdicts):
             raise InputError(
@@ -153,7 +152,7 @@ class FelmScorer(Scorer):
         }
         if asked:
             return signatures(data | system | asked)
-        # Predictions from a file say nothing about how they were made except what they contain.
+        # How the predictions in a file were made is unknown, except for what they contain.
         read: dict[str, object] = {"by": None, "replies": read_as}
         for item in items:
             if item.fields and item.fields.get("claims"):
@@ -207,10 +206,10 @@ def _reply(fields: Mapping[str, Any]) -> Any:
         return reply
     if isinstance(reply, str) and reply.startswith("[") and len(reply) <= MAX_LIST_CHARACTERS:
         try:
-            # The authors' script writes the list with str(), whose quotes are not JSON's.
+            # The authors' script writes lists with str(), so they are Python literals, not JSON.
             replies = literal_eval(reply)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            # The text is not a list, but a single reply that happens to begin with a bracket.
+            # The text is a single reply that happens to begin with a bracket.
             return reply
         if is_list_of(replies, str) and replies:
             return replies
@@ -250,8 +249,8 @@ def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
 def _segments(row: Row, verdicts: Verdicts | None) -> list[Json]:
     """Return the segments of ``Record.detail`` (see ``qabench.adapters.inspect_ai``)."""
     nothing = (None,) * len(row["labels"])
-    # The rows of metrics have only labels. In 397 rows of the dataset, ``type`` is empty or does
-    # not have one entry per segment, so it may be missing in any row.
+    # Rows of metrics have only labels. In 397 rows of the dataset, ``type`` has fewer entries than
+    # segments. So each of these columns may be missing or shorter.
     columns = {
         "text": row.get("segmented_response", nothing),
         "label": row["labels"],
@@ -278,7 +277,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
                     hits_by_type.setdefault(type_of_error, []).append((record.id, hit))
         by_frequency = sorted(hits_by_type.items(), key=lambda item: (-len(item[1]), item[0]))
         for type_of_error, hits in by_frequency:
-            # Segments of one response are not independent.
+            # Segments of one response are not independent, so each response is a cluster.
             responses = [id for id, _ in hits]
             values = [hit for _, hit in hits]
             recall = mean_interval(values, clusters=responses)

@@ -1,12 +1,12 @@
-"""How FELM reads an evaluator's replies, and how well they find the segments with errors.
+"""FELM's reading of an evaluator's replies, and its counts of segments and responses.
 
 The positive class of precision, recall and F1 is the error. The counts have the official script's
 names: ``tp`` are factual segments judged factual, ``tn`` errors that were found, ``fp`` errors
 judged factual, ``fn`` factual segments judged wrong. The formulas take counts or NumPy arrays of
 counts. A score whose denominator is 0 is undefined: NaN for arrays, None in results.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741).
-``eval/eval.py`` of hkust-nlp/felm.
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741),
+and ``eval/eval.py`` of hkust-nlp/felm.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ ALL_CORRECT = "ALL_CORRECT"
 # The marks that the official script recognizes. A model may write others.
 OFFICIAL_MARKS = {"answer": ALL_CORRECT, "vicuna": r"ALL\_CORRECT"}
 REPLY_FORMATS = tuple(OFFICIAL_MARKS)
-# How models write the mark in other ways, such as "Answer:2" and "**Answer:** 2". The official
-# script does not read these.
+# Other forms in which models write "Answer: ", such as "Answer:2" and "**Answer:** 2". The official
+# script does not read them.
 OTHER_MARK = re.compile(r"\banswer[\s*_`]*:", re.IGNORECASE)
 # A model may write headings and claims in bold or as a list. Numbers are bounded, see ``ID``.
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
@@ -37,7 +37,7 @@ CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
 # No response has a billion segments, and Python refuses integers of thousands of digits.
 ID = re.compile(r"(?<!\d)0*(\d{1,9})(?!\d)")
 
-# Name of a count -> the pair of verdict and label (True = factual) that it counts.
+# Maps the name of a count to the pair of verdict and label (True = factual) that it counts.
 CELLS = {
     "tp": (True, True),
     "tn": (False, False),
@@ -78,10 +78,10 @@ def read_reply(
 
     The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct.
     An id 0 means the last segment, and in the format "vicuna" only ``ALL\_CORRECT`` (with the
-    backslash) is recognized. The readable one ignores an id 0, accepts ALL_CORRECT with or without
-    the backslash in the format "vicuna", and is None if the reply contains neither an id nor
-    ALL_CORRECT. It also reads "Answer:" in other forms, such as "Answer:2" and "**Answer:** 2".
-    Both ignore ids of unknown segments or claims.
+    backslash) is recognized. qabench's reading (``readable``) ignores an id 0, accepts ALL_CORRECT
+    with or without the backslash in the format "vicuna", and is None if the reply contains neither
+    an id nor ALL_CORRECT. It also reads "Answer:" in other forms, such as "Answer:2" and
+    "**Answer:** 2". Both readings ignore ids of unknown segments or claims.
     """
 
     n = n_segments if claims is None else len(claims)
@@ -104,11 +104,11 @@ def read_reply(
     if reply_format == "vicuna":
         # The authors search Vicuna's whole reply for ids.
         ids = known_ids(reply)
-    # ALL_CORRECT wins over ids, even if a reply has both.
+    # If a reply has both ALL_CORRECT and ids, ALL_CORRECT wins.
     says_correct = OFFICIAL_MARKS[reply_format] in reply
     official = none
     if not says_correct:
-        # The script uses an id as an index from 1: 0 becomes -1, the last one.
+        # The script uses id - 1 as an index, so the id 0 becomes the index -1, the last segment.
         official = {id or n for id in ids}
     if reply_format == "answer" and not mark and (other_mark := OTHER_MARK.search(reply)):
         ids = known_ids(reply[other_mark.end() :])
@@ -128,7 +128,8 @@ def check_format(reply_format: str) -> None:
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
     """Return the most frequent verdict on each segment, as the method cot-cons does."""
-    # As in the authors' script, the earliest sample decides a tie: max returns the first maximum.
+    # As in the authors' script, the verdict that occurs first wins a tie: max returns the first
+    # maximum.
     winners = []
     for verdicts in zip(*samples, strict=True):
         winners.append(max(verdicts, key=verdicts.count))
@@ -138,13 +139,13 @@ def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
 def as_verdicts(value: Any) -> list[bool] | None:
     """Return a list of True and False, or of 1 and 0, as verdicts, or None for anything else."""
     if hasattr(value, "tolist"):
-        # An array, a tensor or a Series.
+        # ``value`` is an array, a tensor or a Series.
         value = value.tolist()
     if is_list_of(value, bool):
         return list(value)
     if not isinstance(value, list | tuple):
         return None
-    # bool is a kind of int, but NumPy's types are not kinds of Python's.
+    # NumPy's booleans and integers are not subclasses of Python's.
     for item in value:
         if not isinstance(item, bool | int | np.bool_ | np.integer) or item not in (0, 1):
             return None
@@ -169,7 +170,7 @@ def read_claims(reply: str, n_segments: int) -> list[Json]:
     heading of an unknown segment are ignored. Without headings, all claims belong to the segment if
     there is only one.
     """
-    # Before the first heading, claims belong to no segment.
+    # Claims before the first heading belong to no segment, unless there is only one segment.
     segment = 0
     if n_segments == 1:
         segment = 1
@@ -187,9 +188,9 @@ class ResponseScore:
     """The verdicts on one response next to its labels.
 
     Attributes:
-        labels: one per segment, True = factual.
-        verdicts: the official ones: replies that state no verdict count as "all segments are
-            correct".
+        labels: the labels, one per segment, True = factual.
+        verdicts: the official verdicts, where replies that state no verdict count as "all segments
+            are correct".
         readable: the verdicts of the readable replies only. None if no reply is readable.
         unparsed: the number of replies that state no verdict.
         unanswered: the number of missing replies.
@@ -224,7 +225,7 @@ class ResponseScore:
         return columns
 
     def as_dict(self) -> Json:
-        """Return the verdicts as lists, unparsed, unanswered, and the official counts of segments."""
+        """Return verdicts, readable, unparsed, unanswered, and the official counts of segments."""
         readable = None
         if self.readable is not None:
             readable = list(self.readable)
@@ -251,13 +252,13 @@ def response_score(
     """Score the verdicts on the segments of one response against human labels.
 
     Args:
-        labels: True (or 1) = factual, one per segment and at least one.
+        labels: one label per segment, True (or 1) = factual. There is at least one segment.
         prediction: a list of verdicts, True (or 1) = factual, one per segment, or an evaluator's
             reply (a string, see ``read_reply``), or a list of replies, whose ``majority`` counts
             (cot-cons). None is a missing reply.
         reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the
             official script.
-        claims: what the replies judge. None for the segments.
+        claims: the claims that the replies judge. None if they judge the segments.
 
     Raises:
         InputError: the prediction is of another type, or does not have one verdict per segment.
@@ -271,7 +272,7 @@ def response_score(
         return ResponseScore(tuple(labels), tuple(verdicts), tuple(verdicts))
     replies = [prediction]
     if isinstance(prediction, list | tuple):
-        # The authors' script reads sampled replies in one way for all models.
+        # The authors' script reads sampled replies of all models in the format "answer".
         replies, reply_format = list(prediction), "answer"
     readings = []
     for reply in replies:

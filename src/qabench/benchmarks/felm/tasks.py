@@ -97,14 +97,14 @@ def _without_references(question: Question, shown: str | None) -> Question:
     for column, value in question.row.items():
         if column in NOT_LOGGED:
             continue
-        # The references of all responses would make the log large.
+        # References that the method does not show would only make the log large.
         is_hidden = column in REFERENCES.values() and column != shown
         row[column] = [] if is_hidden else value
     return replace(question, row=row)
 
 
 def find_errors(**options: Any) -> CarryOut:
-    """Ask for the segments with errors, or for the claims and then for the wrong ones."""
+    """Ask for the segments with errors, or for the claims and then for the claims with errors."""
     asking = FelmMethod(**options)
 
     async def judge(conversation: Conversation) -> None:
@@ -115,9 +115,9 @@ def find_errors(**options: Any) -> CarryOut:
             # Inspect's providers of plain completions have names such as vllm-completions.
             is_completion = "completions/" in conversation.model.name
             signed["interface"] = "completion" if is_completion else "chat"
-        # If the first call fails, the log still says how the model was asked.
+        # Record the signature now, so that the log has it even if the first call fails.
         conversation.note_prediction({"reply": None, "reasons": [NO_REPLY]}, signed)
-        # The log shows what is sent, which is not the question alone.
+        # The log shall show the messages that are sent instead of the question alone.
         conversation.messages = []
         claims: list[Json] | None = None
         by_claims: Json = {}
@@ -142,7 +142,8 @@ def find_errors(**options: Any) -> CarryOut:
         reply = texts if asking.method == "cot-cons" else texts[0]
         fields = {"reply": reply, "reasons": reasons, **by_claims}
         conversation.note_prediction(fields, signed)
-        # If the only call has no reply, the status of the question already says so.
+        # If the only call has no reply, the question's status already says so, and needs no
+        # problem.
         if asking.samples > 1 or texts[0] is not None:
             for reason in reasons:
                 conversation.note_problem(reason)
