@@ -42,7 +42,7 @@ __all__ = [
 
 
 class OtherTask(Benchmark):
-    """Any task in a log of another harness: it has no official scores, and its name is the config."""
+    """Any task in a log of another harness. It has no official scores. Its name is the config."""
 
     name = ""
     title = "Task"
@@ -58,8 +58,8 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name.
 
     Args:
-        name: the benchmark's name, such as "fanoutqa" or "qabench/fanoutqa", or "" for a task that
-            is not a benchmark's.
+        name: the benchmark's name, such as "fanoutqa" or "qabench/fanoutqa", or "" for a task of
+            another harness.
 
     Raises:
         InputError: the benchmark does not exist.
@@ -72,22 +72,23 @@ def benchmark(name: str) -> Benchmark:
 def search_order() -> Iterator[Benchmark]:
     """Yield the benchmarks of this package, then those from outside that can be imported.
 
-    It is a generator, so that a caller who stops at a benchmark of this package imports no others.
+    This is a generator, so that a caller who stops at a benchmark of this package does not import
+    benchmarks from outside.
     """
     yield from map(benchmark, shipped_names())
     for name in sorted(custom_folders()):
         try:
             yield benchmark(name)
         except InputError:
-            # A broken benchmark is reported when it is asked for.
+            # A benchmark that cannot be imported is reported when the user names it.
             continue
 
 
-# The folder is a part of the key, because QABENCH_PATH can change.
+# The folder is part of the cache's key, because QABENCH_PATH can change.
 @functools.cache
 def _benchmark(name: str, folder: Path) -> Benchmark:
     if name in custom_folders():
-        # The only place where code of a benchmark from outside is imported.
+        # This is the only place where code of a benchmark from outside is imported.
         instance: Benchmark = custom_benchmark(name, folder)
     else:
         instance = importlib.import_module(f"{__name__}.{name}").BENCHMARK
@@ -95,7 +96,7 @@ def _benchmark(name: str, folder: Path) -> Benchmark:
 
 
 def _hub_dataset(name: str, folder: Path) -> tuple[str, HubDataset | None]:
-    """Return the title of a benchmark from outside, and where its rows are on the Hub."""
+    """Return the title of a benchmark from outside and its dataset on the Hub, or None."""
     instance = custom_benchmark(name, folder)
     return instance.title, instance.data
 

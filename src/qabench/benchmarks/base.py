@@ -1,4 +1,4 @@
-"""The base class of a benchmark: the only way in which generic code uses one."""
+"""The base class of benchmarks, through which all generic code uses a benchmark."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from qabench.evaluation.signature import Declaration
 
 
-# The field of signatures for a limit of tokens that only the provider set, unless a benchmark
-# declares ``max_tokens``.
+# The signature field for a token limit that the provider has set, not the benchmark or the user.
+# Not used if the benchmark declares ``max_tokens``.
 DEFAULT_LIMIT = "default_max_tokens"
 
 
 class Benchmark(Displayed, ABC):
     """A benchmark: its questions, scorer, settings, and how a model is asked.
 
-    A subclass is defined in ``qabench.benchmarks.NAME``, which must import fast: methods import
-    what they need. What only publishing, statistics, reports and the reading of logs need are
-    objects of their own, which ``leaderboards``, ``numbers``, ``report`` and ``logs`` name.
+    A subclass is defined in ``qabench.benchmarks.NAME``. This module must be fast to import, so
+    methods import what they need. Code that only publishing, statistics, reports, or the reading of
+    logs need is in separate objects: ``leaderboards``, ``numbers``, ``report`` and ``logs``.
 
     Attributes:
         name: the benchmark's name, such as "fanoutqa": its folder in ``loading_scripts``.
@@ -64,23 +64,23 @@ class Benchmark(Displayed, ABC):
         settings: the settings of ``qabench run``. The first is the default.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the argument of the tasks that selects a part of the questions, such as "category".
-        planned_reply: what a model is assumed to reply in estimates of a run's calls: a reply after
-            which the setting makes all further calls.
+        planned_reply: the reply that estimates of a run's calls assume. It must lead the setting to
+            make all further calls.
         scores: all scores, in display order.
         headline: names of scores. The first one that an evaluation has is its main score.
-        groups: group of scores -> what its scores are, in one sentence.
+        groups: group of scores -> a sentence that describes the scores.
         default_groups: the groups that are computed by default.
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
-        id_fields: the names that a prediction's id may have: "id", and the dataset's own name for
-            it.
+        id_fields: the names that the id of a prediction may have: "id", and the dataset's name of
+            this column.
         official: group of scores -> the official values of the fields that the scorer adds to its
             signature.
         failures_official: whether the authors' results contain questions without an answer, which
             then score 0.
         leaderboards: which scores have leaderboards on the Hub.
-        needs: what a machine must have for official results, for ``qabench env``.
+        needs: the requirements for official results, which ``qabench env`` checks.
         commands: the commands of ``qabench NAME COMMAND``: functions of
             ``qabench.benchmarks.NAME.commands``.
     """
@@ -112,19 +112,19 @@ class Benchmark(Displayed, ABC):
         check_declared(self, where)
 
     def logs(self) -> Logs:
-        """Return what is specific to this benchmark in logs of runs."""
+        """Return the object with everything about logs of runs that depends on the benchmark."""
         from qabench.benchmarks.logs import Logs
 
         return Logs(self)
 
     def judging(self) -> Judging:
-        """Return the verdicts of a model, and the labels that people gave to the same items."""
+        """Return the object for verdicts of a model, and people's labels of the same items."""
         from qabench.benchmarks.judging import Judging
 
         return Judging(self)
 
     def numbers(self) -> Numbers:
-        """Return the numbers of the data: counted, published and compared."""
+        """Return the object that counts the data, and compares it with published numbers."""
         from qabench.benchmarks.numbers import Numbers
 
         return Numbers(self)
@@ -138,8 +138,9 @@ class Benchmark(Displayed, ABC):
     def declarations(self) -> Mapping[str, Declaration]:
         """Return the official values of each signature's fields, by the signature's name.
 
-        By default, the config must be the default one, its file the shipped one, the temperature 0,
-        and the scorer's fields as in ``official``. A field that nobody declares is a deviation.
+        By default, scores are official for the default config with its pinned file, at temperature
+        0, if the fields of the scorer have the values in ``official``. A field that is not declared
+        is a deviation.
         """
         loaded = self.load(None)
         irrelevant = ("benchmark", "references", "model", "prompt", DEFAULT_LIMIT)
@@ -158,8 +159,9 @@ class Benchmark(Displayed, ABC):
         return declarations
 
     def limits_tokens(self) -> bool:
-        """Return whether the official values say how long a reply may be, or that it has no limit."""
-        # The default declarations would read the dataset, which may not be on this machine.
+        """Return whether the official values contain a limit of tokens per reply, or no limit."""
+        # The default ``declarations`` reads the dataset, which may not be on this machine, so the
+        # attribute is used instead.
         declared = self.official
         if type(self).declarations is not Benchmark.declarations:
             declared = self.declarations()
@@ -168,12 +170,12 @@ class Benchmark(Displayed, ABC):
     def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the rows of a config's file, or of a custom file in its format.
 
-        The default reads JSON Lines. Benchmarks whose rows have no id of their own, or whose file
-        is one JSON document, override it.
+        The default reads JSON Lines. Benchmarks whose rows have no ids, or whose file is a single
+        JSON document, override this method.
         """
         ids: set[str] = set()
         for row in read_json_lines(path):
-            # As text, because a file of predictions may write the id 7 as "7".
+            # Ids are compared as text, because a file of predictions may write the id 7 as "7".
             id = str(row.get("id", str, int))
             if id in ids:
                 raise DataError(f"{row.where}: the id {id!r} is repeated; each row needs its own")
@@ -181,7 +183,7 @@ class Benchmark(Displayed, ABC):
             yield row.fields
 
     def question(self, row: Row) -> Question:
-        """Return a row as a question. By default, a grouping is a column of the row."""
+        """Return a row as a question. By default, its groups are the columns in ``groupings``."""
         groups = {name: [str(row[name])] for name in self.groupings}
         answer = row.get("answer")
         reference = "" if answer is None else str(answer)
@@ -216,13 +218,13 @@ class Benchmark(Displayed, ABC):
         return Questions(selected.name, digest, rows)
 
     def why_unscored(self, config: str | None) -> str | None:
-        """Return why a config has no scores, or None. A run says it before the first call."""
+        """Return why a config cannot be scored, or None. A run reports it before the first call."""
         return None
 
     def load_for(
         self, predictions: Predictions, config: str | None, file: Path | None = None, **options: Any
     ) -> Questions:
-        """Return the questions that predictions are joined to, by default those of the config."""
+        """Return the questions that predictions are joined to, by default all of the config."""
         return self.load(config, file, **options)
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
@@ -245,14 +247,14 @@ class Benchmark(Displayed, ABC):
         return join(ids, predictions)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> Scorer:
-        """Return a scorer of these groups of scores, with options of ``Benchmark.options``."""
+        """Return a scorer of these groups of scores. ``options`` are those of ``self.options``."""
         raise NotImplementedError
 
     def asking(self, **arguments: Any) -> Asking:
         """Return how a model is asked, for arguments of a task.
 
-        By default, it is asked once. The prompt is the setting's, or ``Benchmark.prompt`` if the
-        setting has none.
+        By default, the model is asked once, with the prompt of the setting, or with
+        ``Benchmark.prompt`` if the setting has none.
         """
         from qabench.prompts.prompt import AskOnce, Prompt
 
@@ -295,11 +297,11 @@ class Benchmark(Displayed, ABC):
         return {question.id: (question.text, question.row) for question in self.load(config).rows}
 
     def evidence_pages(self, config: str | None) -> Iterable[Json] | None:
-        """Return the Wikipedia pages that a config's questions need, or None if they name none."""
+        """Return the Wikipedia pages that a config's questions need, or None if none are named."""
         return None
 
     def scoring(self) -> dict[str, Any]:
-        """Return the fields of an ``Evaluation`` by which its scores and deviations are computed."""
+        """Return the fields of an ``Evaluation`` from which scores and deviations are computed."""
         return {
             "benchmark": self.name,
             "score_specs": self.scores,
@@ -311,7 +313,7 @@ class Benchmark(Displayed, ABC):
         """Return the setting with this name, or the default one for None.
 
         Raises:
-            InputError: an unknown name. It lists the allowed ones.
+            InputError: an unknown name. The message lists the allowed ones.
         """
         if name is None:
             return self.settings[0]
@@ -323,7 +325,7 @@ class Benchmark(Displayed, ABC):
         """Return the score with this name, such as "mrr@5" from "mrr@k", or "acc.strict.pass@2".
 
         Raises:
-            InputError: an unknown name. The error lists the valid ones.
+            InputError: an unknown name. The message lists the valid ones.
         """
         scored, of_samples = pass_of(name)
         if of_samples:
@@ -344,12 +346,12 @@ class Benchmark(Displayed, ABC):
         for evaluation in evaluations:
             records += evaluation.records
             specs_of_logs += evaluation.score_specs
-        # Other harnesses' tasks declare no scores: these are the ones in their logs.
+        # Tasks of other harnesses declare no scores, so the scores are those in their logs.
         declared = self.scores or specs_of_logs
         specs = present(declared, column_names(records))
         for headline in self.headline:
             for spec in specs:
-                # "recall" names the score of any cutoff, "recall@10" of this one.
+                # A headline "recall" means the score at any cutoff, and "recall@10" only this one.
                 if headline in (spec.name, spec.name.partition("@")[0]):
                     return spec
         return next(iter(specs), None)
@@ -358,7 +360,7 @@ class Benchmark(Displayed, ABC):
         """Return the official values of a signature's fields, by the signature's name.
 
         Raises:
-            InputError: an unknown name. It lists all.
+            InputError: an unknown name. The message lists all names.
         """
         declarations = self.declarations()
         check_name(f"{self.title} has no official values for", score, declarations)
@@ -368,7 +370,7 @@ class Benchmark(Displayed, ABC):
         """Return the groups to compute for names of scores and groups, or None for the default.
 
         Raises:
-            InputError: an unknown name. It lists the scores and groups.
+            InputError: an unknown name. The message lists the scores and groups.
         """
         chosen = stems(names)
         if chosen is None:
@@ -387,7 +389,7 @@ class Benchmark(Displayed, ABC):
         declared = {option.name: option for option in self.options}
         values = without_none(options)
         if values and not self.name:
-            # Logs of other packages' tasks have no benchmark that declares options.
+            # Logs of other packages' tasks do not belong to a benchmark that declares options.
             raise InputError(
                 f"{', '.join(values)}: options of a benchmark. Name it before the files; "
                 "logs of other tasks have no options"
@@ -412,21 +414,21 @@ class Benchmark(Displayed, ABC):
         ]
 
 
-# The files of several systems are often scored on the same questions. With the digest in the key, a
-# file that was changed meanwhile is read again.
+# The last questions are cached, because files of several systems are often scored on the same ones.
+# The digest is part of the key, so that a file that was changed meanwhile is read again.
 @functools.lru_cache(maxsize=1)
 def _questions_in(
     benchmark: Benchmark, config: str, path: Path, digest: str
 ) -> tuple[Question, ...]:
     """Return the questions in a file, whose content has the digest."""
     rows = list(benchmark.read_rows(path, config))
-    # A held-out file may have the column "answer" with nulls.
+    # A file whose answers are held out may have a column "answer" with nulls.
     if rows and all("answer" in row and row["answer"] is None for row in rows):
         raise InputError(f"{path} has no answers, so nothing can be scored")
     try:
         return tuple(benchmark.question(row) for row in rows)
     except KeyError as error:
         if all(error.args[0] in row for row in rows):
-            # The mistake is in ``question`` itself.
+            # The row has this column, so the KeyError is a mistake in ``question`` itself.
             raise
         raise DataError(f"{path}: a row without the column {error}") from error

@@ -30,7 +30,8 @@ MAPPINGS = ("groups", "groupings", "official")
 LOGS_SEQUENCES = ("model_fields", "groups_without_model")
 LOGS_MAPPINGS = ("kinds", "resume_hints", "generation_fields")
 
-# Former attributes and methods of ``Benchmark``, and where they are now.
+# Former attributes and methods of ``Benchmark`` -> their class, their new name, and the method of
+# ``Benchmark`` that returns an object of this class.
 MOVED = {
     "statistics": ("Numbers", "tables", "numbers"),
     "log_kinds": ("Logs", "kinds", "logs"),
@@ -76,10 +77,10 @@ def check_declared(benchmark: Any, where: object) -> None:
 
 
 def check_answers_public(benchmark: Any, task_args: Mapping[str, Any], generate_only: bool) -> None:
-    """Raise InputError before any call if no score can be computed, unless only asking is wanted."""
+    """Raise InputError before any call if nothing can be scored, except with ``generate_only``."""
     reason = benchmark.why_unscored(task_args.get("config"))
     if task_args.get("questions"):
-        # Whether custom questions have answers is known only after they are read.
+        # Custom questions have not been read yet, so it is unknown whether they have answers.
         reason = None
     if reason and not generate_only:
         raise InputError(
@@ -110,12 +111,12 @@ def _check_sequence(declared: Any, name: str, kind: type, where: object) -> None
 
 
 def _check_texts(element: object, where: str) -> None:
-    """Check that the fields of a declared object that are texts are strings."""
+    """Raise InputError if a field of a declared object has the type str, but is not a string."""
     if not is_dataclass(element):
         return
     for field in fields(element):
         value = getattr(element, field.name)
-        # With ``from __future__ import annotations``, types of fields are strings.
+        # With ``from __future__ import annotations``, ``field.type`` is a string.
         if field.type == "str" and not isinstance(value, str):
             raise InputError(f"{where}: the field {field.name} is {value!r:.60}; allowed: a string")
 

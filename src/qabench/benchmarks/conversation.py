@@ -1,8 +1,9 @@
 """The conversation with a model about one question, as the protocols of benchmarks see it.
 
 A protocol is what a benchmark does between question and answer: it retrieves, asks, reads the reply
-and asks again. It is written against these classes. A harness implements them, carries them out
-and logs them (see ``qabench.adapters.inspect_ai``), so that a benchmark imports no harness.
+and asks again. Protocols are written against the classes in this module. A harness implements these
+classes and logs the conversation (see ``qabench.adapters.inspect_ai``), so a benchmark does not
+import a harness.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class TokenCounter:
         name: the name for signatures.
         count: returns the number of tokens of a text.
         of_openai: whether this is the tokenizer of one of OpenAI's own models.
-        message_tokens: how many tokens a message has in addition to its text.
+        message_tokens: the number of tokens of a message in addition to its text.
     """
 
     name: str
@@ -45,19 +46,19 @@ class LanguageModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The name with the provider, such as "openai/gpt-4o"."""
+        """Return the name with the provider, such as "openai/gpt-4o"."""
 
     @property
     def context_length(self) -> int | None:
-        """The tokens of prompt and reply together, or None if the harness does not know it."""
+        """Return the limit of tokens of prompt and reply together, or None if it is unknown."""
 
     @property
     def input_tokens(self) -> int | None:
-        """The tokens of a prompt, or None if only ``context_length`` limits them."""
+        """Return the limit of tokens of a prompt, or None if only ``context_length`` limits them."""
 
     @property
     def reply_tokens(self) -> int | None:
-        """The limit of tokens per reply that the user has set, or None."""
+        """Return the limit of tokens per reply that the user has set, or None."""
 
     async def token_counter(self, tokenizer: str | None) -> TokenCounter:
         """Return the best available way to count the model's tokens.
@@ -73,8 +74,8 @@ class Tool:
 
     Attributes:
         name: the name that the model calls.
-        description: what the model reads about it.
-        parameters: the names of the parameters, which are required strings.
+        description: the description that the model reads.
+        parameters: the names of the parameters. All are required and strings.
         function: called with the parameters by name, returns the text of the result.
     """
 
@@ -104,9 +105,9 @@ class ModelReply:
 class Conversation(Protocol):
     """The conversation about one question.
 
-    Messages are objects of the harness, which also keep what is not named here. All have ``role``
-    ("system", "user", "assistant" or "tool") and ``text``. Those of an assistant have
-    ``tool_calls``, a list of ``Call`` or None, and those of a tool ``tool_call_id`` and
+    Messages are objects of the harness, which can have more attributes than these. All messages
+    have ``role`` ("system", "user", "assistant" or "tool") and ``text``. A message of the assistant
+    has ``tool_calls``, a list of ``Call`` or None. A message of a tool has ``tool_call_id`` and
     ``function``, the tool's name.
 
     Attributes:
@@ -140,18 +141,18 @@ class Conversation(Protocol):
     ) -> None:
         """Record the prediction for the scorer, and how the model was asked.
 
-        The fields are those that a file of predictions would have. A protocol calls this before the
-        first call of the model, too, so that a failed call has its signature. ``detail`` is added
-        to the details of the scoring, such as the passages that the model was given. See
-        ``Record.detail``. With ``add_answer``, the model's answer becomes the field ``answer``, and
-        the generation options of its last call are signed.
+        The fields are those that a file of predictions would have. A protocol also calls this
+        method before it first calls the model, so that there is a signature if that call fails.
+        ``detail`` is added to the details of the scoring (see ``Record.detail``), such as the
+        passages that the model was given. With ``add_answer``, the model's answer becomes the field
+        ``answer``, and the generation options of the last call are signed.
         """
 
     def note_problem(self, problem: str) -> None:
         """Record a problem. The question does not fail."""
 
     def at_most(self, count: int, what: str) -> AbstractAsyncContextManager[Any]:
-        """Return a context that at most ``count`` questions of the run are in at once."""
+        """Return an async context manager that at most ``count`` questions can enter at once."""
 
     async def ask(self) -> None:
         """Ask with the messages so far, and add the reply."""
@@ -162,7 +163,8 @@ class Conversation(Protocol):
         """Ask with these messages alone. Return the replies, or why they are missing.
 
         The messages and the first reply with a text are added to the conversation for the log.
-        Generation options are for this call only, and cannot be combined with several ``samples``.
+        Generation options apply to this call only. They cannot be combined with several
+        ``samples``.
         """
 
     async def ask_with(self, messages: Sequence[Any], tools: Sequence[Tool]) -> ModelReply:
@@ -189,21 +191,21 @@ class Conversation(Protocol):
     def answer(self) -> str | None:
         """Return the text of the last reply, or None if the conversation has no answer.
 
-        There is none if the model was not asked, refused or called a tool, or if the prompt was too
-        long. An empty reply is an answer.
+        There is no answer if the model was not asked, refused or called a tool, or if the prompt
+        was too long. An empty reply is an answer.
         """
 
     def answer_unasked(self, messages: Messages, text: str) -> None:
-        """Answer with this text without asking the model, as if it had replied to the messages."""
+        """Set the answer to this text without asking the model, as its reply to the messages."""
 
     def generation(self) -> Json:
         """Return the options of the last call that affect its reply, for signatures."""
 
 
 CarryOut = Callable[[Conversation], Awaitable[None]]
-"""A protocol: it carries out the conversation about one question."""
+"""A protocol: a function that carries out the conversation about one question."""
 
 
 async def ask_once(conversation: Conversation) -> None:
-    """Ask with the messages of ``Asking``, and no more."""
+    """Ask once, with the messages of ``Asking``."""
     await conversation.ask()

@@ -1,4 +1,4 @@
-"""What a benchmark declares besides its scores: settings, options, needs and leaderboards."""
+"""Classes for what a benchmark declares: settings, options, needs and leaderboards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from qabench.data.sources import available
 from qabench.loading_scripts import dataset_table
 
-# The solver that asks a model once, with the messages of ``asking``.
+# The name of the solver that asks a model once, with the messages of ``asking``.
 ASKED_ONCE = ("qabench/ask",)
 
 
@@ -23,13 +23,13 @@ class Setting:
         name: the setting's name, such as "closed-book".
         task: the name of the Inspect task.
         about: what the model is given, in one sentence.
-        arguments: the task's arguments that make the setting.
-        requires: what must be passed to run it, in one sentence that says what to type, or "" if
-            nothing.
-        without: the task's arguments that have no effect in this setting, and are refused.
-        solver: the names of its solvers in Inspect's registry, in order. With another one, a run is
-            an agent's.
-        prompt: the user message, if the default tasks ask in this setting with another one than
+        arguments: the arguments of the task that select this setting.
+        requires: a sentence about required arguments, which says what to type, or "" if no argument
+            is required.
+        without: the arguments of the task that have no effect in this setting, and are an error.
+        solver: the names of the setting's solvers in Inspect's registry, in order. A run with
+            another solver counts as a run of an agent.
+        prompt: the user message of the default tasks in this setting, if it is not
             ``Benchmark.prompt``.
     """
 
@@ -54,9 +54,9 @@ class Option:
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not passed.
         choices: the allowed values, or () if any value is allowed.
-        method: the method of ``Benchmark`` that has it as an argument.
-        secret: whether the value can contain a key, so that evaluations do not record it.
-        metavar: what the help calls its value, such as "URL". "" means by its type.
+        method: the method of ``Benchmark`` to which the option is passed.
+        secret: whether the value can contain a key. If so, evaluations do not record it.
+        metavar: the name of the value in the help, such as "URL". "" means the name of the type.
     """
 
     name: str
@@ -71,14 +71,14 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a machine must have for an official score or for a run.
+    """The requirements of an official score or of a run to the machine.
 
     Attributes:
-        what: the score, such as "loose and strict accuracy".
-        fix: how to get what is missing, such as a command.
+        what: the score or the part of a run, such as "loose and strict accuracy".
+        fix: how to install what is missing, such as a command.
         packages: modules that must be importable.
-        files: source files of the benchmark that must be in a mirror or in the cache. Others are
-            downloaded.
+        files: source files of the benchmark that must be in a mirror or in the cache. Other files
+            are downloaded when they are needed.
         variables: environment variables that must be set.
         nltk_data: data of NLTK that must be installed, such as "tokenizers/punkt_tab".
     """
@@ -103,7 +103,7 @@ class Need:
 
 
 def _has_nltk_data(name: str) -> bool:
-    """Tell whether data of NLTK is installed. Without NLTK itself, it is not."""
+    """Tell whether data of NLTK is installed. False if NLTK itself is not installed."""
     if find_spec("nltk") is None:
         return False
     import nltk
@@ -121,7 +121,7 @@ class Leaderboards:
 
     Attributes:
         groups: config -> groups of scores. Empty for all groups on the default config.
-        settings: the names of settings in results, if they are not the names of
+        settings: the names of the settings in results on the Hub, if they differ from those in
             ``Benchmark.settings``.
         cutoff: the k of scores that are declared for every cutoff.
     """

@@ -38,9 +38,9 @@ class Judging:
     """The verdicts of a model in the evaluations of a benchmark.
 
     Attributes:
-        judge_scores: names of scores that are the mean verdict of a model on answers.
-        labeled: what people labeled in the dataset, in one sentence, or "" if they labeled nothing.
-        methods: how a judge can be asked about it. The first is the default.
+        judge_scores: the names of scores that are means of a model's verdicts on answers.
+        labeled: a sentence about what people labeled in the dataset, or "" if nothing is labeled.
+        methods: the names of methods by which a judge can be asked. The first is the default.
     """
 
     judge_scores: ClassVar[tuple[str, ...]] = ()
@@ -51,10 +51,10 @@ class Judging:
         self.benchmark = benchmark
 
     def scores(self, evaluation: Evaluation) -> list[JudgedScore]:
-        """Return the verdicts item by item, with the labels of people that the dataset has.
+        """Return the verdicts item by item, with the dataset's labels by people.
 
-        By default, each answer is an item. The verdicts are the scores that ``judge_scores`` names,
-        or if it is empty, every mean of values from 0 to 1.
+        By default, each answer is an item, and its verdicts are the scores in ``judge_scores``. If
+        that is empty, they are all scores that are means of values from 0 to 1.
         """
         return judged_means(evaluation, self.judge_scores)
 
@@ -71,7 +71,7 @@ class Judging:
     def predictions(
         self, questions: Sequence[Question], calls: Sequence[JudgeCall], replies: Sequence[Answered]
     ) -> list[Row]:
-        """Return the judge's replies as predictions, which ``scores`` reads after scoring."""
+        """Return the judge's replies as predictions, whose evaluation ``scores`` then reads."""
         raise NotImplementedError
 
     def options(self, model: str) -> Mapping[str, Any]:

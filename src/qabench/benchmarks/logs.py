@@ -1,4 +1,4 @@
-"""What the code of runs asks a benchmark about its logs: to trust, resume and rescore them."""
+"""The knowledge about a benchmark's logs that is needed to trust, resume and rescore them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from qabench.evaluation.scoring import Asking, Messages
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
 
-# Stands in a rendered message for a text that a log does not have, such as retrieved pages.
+# In a rendered message, this stands for a text that is not in the log, such as retrieved pages.
 UNKNOWN_TEXT = "\0unknown\0"
-# Renders the messages that may have been sent first, from a row and the record of its answer.
+# A function that renders the possible first messages from a row and the record of its answer.
 Renderer = Callable[[Row, "Record"], Sequence[Messages]]
 
 
 class BenchmarkOfLogs(Protocol):
-    """What logs need of their benchmark."""
+    """The attributes of a benchmark that ``Logs`` uses."""
 
     @property
     def groups(self) -> Mapping[str, str]:
-        """Group of scores -> what its scores are."""
+        """Return a mapping from each group of scores to its description."""
         ...
 
     def asking(self, **arguments: Any) -> Asking:
@@ -36,15 +36,15 @@ class Logs:
 
     Attributes:
         benchmark: the benchmark.
-        kinds: "detail" or "arguments" -> field of ``Record.detail``, or argument of a task, that
-            the benchmark's code reads from logs -> its kind (see ``qabench.runs.log_fields``).
-        resume_hints: field of signatures -> how to ask with the log's value again, for the error of
-            a run that is resumed under other conditions.
-        model_fields: the fields of signatures that name a model whose verdicts or labels are
-            scored.
-        generation_fields: fields of signatures that have an option of the generation under another
-            name -> its name.
-        groups_without_model: groups of scores that do not depend on the model that answers.
+        kinds: the kinds (see ``qabench.runs.log_fields``) of values that the benchmark's code reads
+            from logs. "detail" -> field of ``Record.detail`` -> kind, and "arguments" -> argument
+            of a task -> kind.
+        resume_hints: signature field -> how to ask with the log's value again. The error for a run
+            that is resumed under other conditions shows it.
+        model_fields: the signature fields that name a model whose verdicts or labels are scored.
+        generation_fields: signature field -> the generation option that it contains, if the option
+            has another name.
+        groups_without_model: the groups of scores that do not depend on the model that answers.
     """
 
     kinds: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -57,22 +57,22 @@ class Logs:
         self.benchmark = benchmark
 
     def prediction(self, record: Record) -> Json:
-        """Return the fields of a prediction that would get the record's scores."""
+        """Return the fields of a prediction that has the same scores as the record."""
         return {"answer": record.answer}
 
     def rescored_prediction(self, record: Record) -> Json:
-        """Return the prediction of a record of a run, in which None means that there is no answer."""
+        """Return the prediction of a record of a run. The answer None means that there is none."""
         return self.prediction(record)
 
     def fields_of_solver(self, metadata: Mapping[str, Any]) -> Json:
-        """Return the fields, except the answer, that a user's solver leaves in a sample's metadata."""
+        """Return the fields of a prediction, except the answer, that a user's solver has logged."""
         return {}
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the options with which the answers of a run are scored again.
 
-        By default, the groups of scores are the run's. Scores that need calls of models are not
-        computed again.
+        By default, these are the groups of scores of the run. Scores that need calls of models are
+        not computed again.
         """
         signed_groups = [name for name in self.benchmark.groups if name in run.signatures]
         return {"groups": signed_groups}
@@ -80,11 +80,11 @@ class Logs:
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer | None:
-        """Return how the first messages of a setting are rendered again, to compare a log with them.
+        """Return a function that renders the first messages of a setting, to check a log, or None.
 
-        ``UNKNOWN_TEXT`` in a message stands for a text that only the run knew, such as pages. None
-        if the messages cannot be rendered. By default, these are the messages of ``asking`` where
-        the model is asked once with them.
+        ``UNKNOWN_TEXT`` in a message stands for a text that only the run knew, such as pages. By
+        default, the function renders the messages of ``asking``. None is returned if the messages
+        cannot be rendered, as by default for settings that do not just ask once.
 
         Args:
             setting: the setting.
@@ -103,14 +103,15 @@ class Logs:
         return lambda row, record: [asking.messages(row)]
 
     def scored_replies(self, record: Record) -> list[str]:
-        """Return the replies that are scored, or [] if they are not texts of the model's messages."""
+        """Return the model's messages that are scored, or [] if other texts are scored."""
         return []
 
     def conditions_of_model(
         self, setting: Setting, arguments: Mapping[str, Any], model: Any
     ) -> Mapping[str, str]:
-        """Return the fields of signatures that the solvers add and that depend on the model.
+        """Return the signature fields that solvers add and that depend on the model.
 
-        A resumed run compares them with its log before the first call. By default, there are none.
+        A resumed run compares these fields with its log before the first call. By default, there
+        are none.
         """
         return {}

@@ -1,4 +1,4 @@
-"""The numbers of a benchmark's data: counted, published by the authors, and compared."""
+"""Numbers about a benchmark's data: counts, published numbers, and their comparison."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class BenchmarkOfNumbers(Protocol):
 
 
 class Numbers:
-    """The numbers of a benchmark's data. A subclass says what is counted in a row.
+    """Computes numbers about a benchmark's data. A subclass defines what is counted in a row.
 
     Attributes:
         benchmark: the benchmark.
-        counted_by: the column by whose values ``qabench stats`` counts. By split if the rows do not
-            have it.
+        counted_by: the column whose values group the counts of ``qabench stats``. If the rows do
+            not have this column, they are grouped by split.
     """
 
     counted_by: ClassVar[str] = ""
@@ -54,8 +54,8 @@ class Numbers:
     def tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats`` for the rows of a config's splits.
 
-        For the config ``leaderboard`` it is the table of the published main scores, else the sums
-        of ``counts``.
+        For the config ``leaderboard``, this is the table of the published main scores. For other
+        configs, it is the table of the sums of ``counts``.
         """
         if config != LEADERBOARD:
             return [self.count_table(config, splits)]
@@ -68,7 +68,7 @@ class Numbers:
     def count_table(self, config: str, splits: Splits) -> Table:
         """Return the sums of ``counts`` by group, next to the published numbers."""
         counts = self._sums(splits)
-        # With one group, the sum over all groups would only repeat it.
+        # If there is only one group, the column "all" would repeat it.
         if len(set().union(*counts.values())) > 1:
             for by_group in counts.values():
                 by_group["all"] = by_group.total()
@@ -115,8 +115,8 @@ class Numbers:
             differences = content.get("differences", {}).get(config, {})
             for figure, group, published, here in self.count_table(config, splits).rows:
                 if published is not None:
-                    # Only the difference that was looked into is explained: if the number changes
-                    # again, the reason may be another.
+                    # The reason is only shown for the known difference: if the number changes
+                    # again, the reason may be another one.
                     reason = ""
                     if differences.get(figure, {}).get(group) == here:
                         reason = content["reason"]

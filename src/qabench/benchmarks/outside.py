@@ -1,4 +1,4 @@
-"""Imports the code of benchmarks outside of this package, and names its errors in one line."""
+"""Import the code of benchmarks outside of this package, and report its errors in one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from qabench.loading_scripts.folders import code_of, custom_folders
 def custom_benchmark(name: str, folder: Path) -> Any:
     """Import the package of a benchmark outside of this package, and return its ``BENCHMARK``.
 
-    Its module has a name outside of ``qabench``, so that it replaces none of qabench's modules.
+    The package's name in ``sys.modules`` is outside of ``qabench``, so it cannot replace one of
+    qabench's modules.
 
     Raises:
         InputError: the package cannot be imported, or its ``BENCHMARK`` is missing or has another
@@ -27,10 +28,12 @@ def custom_benchmark(name: str, folder: Path) -> Any:
     module, file = custom_module(name), folder / "__init__.py"
     spec = spec_from_file_location(module, file, submodule_search_locations=[str(folder)])
     assert spec is not None and spec.loader is not None
-    # Submodules of a folder with the same name, or of a failed import, must not be used.
+    # ``sys.modules`` may contain submodules of another folder with the same name, or of a failed
+    # import, which must not be used.
     _forget(module)
     try:
-        # Importing something else than a regular file, such as a fifo, could wait forever.
+        # ``code_of`` raises an error if the file is not regular: importing a FIFO could wait
+        # forever.
         code_of(file)
         sys.modules[module] = package = module_from_spec(spec)
         spec.loader.exec_module(package)
@@ -64,7 +67,7 @@ def _forget(module: str) -> None:
 
 
 def outside_error(what: str, error: BaseException, folder: Path) -> InputError:
-    """Return the error for an exception in code from outside, with its last line in the folder."""
+    """Return the error for an exception in code from outside, with the last line in its folder."""
     reason = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     location = str(folder)
     for line in _lines_in(folder, error):
@@ -74,7 +77,7 @@ def outside_error(what: str, error: BaseException, folder: Path) -> InputError:
 
 
 def raised_outside(error: BaseException) -> InputError | None:
-    """Return the error for an exception that passed the code of a benchmark from outside, or None."""
+    """Return the error for an exception in a benchmark from outside, or None for other exceptions."""
     for name, folder in custom_folders().items():
         if _lines_in(folder, error):
             return outside_error(f"the benchmark {name} failed", error, folder)
@@ -82,10 +85,10 @@ def raised_outside(error: BaseException) -> InputError | None:
 
 
 def _lines_in(folder: Path, error: BaseException) -> list[str]:
-    """Return the files and lines of a folder that an exception passed, the last one last."""
+    """Return the lines of a folder's files in an exception's traceback, the deepest last."""
     frames = traceback.extract_tb(error.__traceback__)
     positions: list[tuple[str, int | None]] = [(frame.filename, frame.lineno) for frame in frames]
-    # A file that cannot be parsed has no frame. The error itself says where it is.
+    # A file with a syntax error has no frame in the traceback, but the error contains the line.
     if isinstance(error, SyntaxError) and error.filename:
         positions.append((error.filename, error.lineno))
     lines = []

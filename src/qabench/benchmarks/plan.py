@@ -1,6 +1,6 @@
-"""What a benchmark declares for a run: questions, how the model is asked, and what is scored.
+"""The plan of a run: the questions, how the model is asked, and what is scored.
 
-The functions of ``Benchmark.tasks`` return such a plan. A harness builds its own task from it (see
+The functions of ``Benchmark.tasks`` return such plans. A harness builds a task from a plan (see
 ``qabench.adapters.inspect_ai.tasks``).
 """
 
@@ -20,7 +20,8 @@ from qabench.evaluation.scoring import Asking, Question, Questions
 Names = Sequence[str] | str | None
 """Several names: a list, or a string with commas."""
 
-# Context variables, so that concurrent calls, in threads or in tasks, do not see each other's.
+# These are context variables, so that concurrent calls in threads or tasks do not see each other's
+# values.
 _arguments: ContextVar[Mapping[str, Any]] = ContextVar("qabench_arguments_of_this_call")
 _model: ContextVar[LanguageModel | None] = ContextVar("qabench_planned_model", default=None)
 
@@ -32,11 +33,11 @@ def ask() -> CarryOut:
 
 @dataclass(frozen=True)
 class ProtocolStep:
-    """A part of what happens between a question and its answer.
+    """One step between a question and its answer.
 
     Attributes:
-        protocol: returns what carries out the conversation, for these arguments. Logs name it.
-        arguments: its arguments, which are in the log.
+        protocol: a function that returns the protocol for these arguments. Logs contain its name.
+        arguments: the arguments, which logs contain.
     """
 
     protocol: Callable[..., CarryOut] = ask
@@ -49,18 +50,19 @@ class TaskPlan:
 
     Attributes:
         questions: all questions of the config.
-        selected: those that are asked. See ``select``.
+        selected: the questions that are asked. See ``select``.
         asking: how the model is asked.
         setting: the name of the setting in the log.
-        steps: what happens with each question, in order. By default, the model is asked once with
-            the messages of ``asking``. A harness also takes its own solvers here.
+        steps: the steps for each question, in order. By default, the model is asked once with the
+            messages of ``asking``. A harness also accepts its own solvers as steps.
         groups: the groups of scores. None for the benchmark's default groups.
-        predicted: question id -> fields of its prediction that the model does not change, such as
+        predicted: question id -> fields of the prediction that do not depend on the model, such as
             retrieved passages.
-        prompted: whether a conversation begins with the messages of ``asking``, whose fields are
-            then signed with any steps. Otherwise it begins with the question.
-        conditions: fields that the steps add to signatures, as far as they are known before the
-            first question, such as the version of a retriever.
+        prompted: whether a conversation begins with the messages of ``asking``. If so, the fields
+            of ``asking`` are signed even if the user replaces the steps. Otherwise, a conversation
+            begins with the question.
+        conditions: the signature fields of the steps that are known before the first question, such
+            as the version of a retriever.
         metadata: additional metadata of the log.
         unscored: why the answers are not scored, or "" if they are.
     """
@@ -89,9 +91,9 @@ def each_asked_once(
 
     Args:
         setting: the name of the setting.
-        task: the name of the function.
+        task: the name of the returned function.
         load: ``Benchmark.load``.
-        asking: returns how the model is asked.
+        asking: a function that returns how the model is asked.
         selected_groups: ``Benchmark.selected_groups``.
     """
 
@@ -105,7 +107,7 @@ def each_asked_once(
         """Ask each question once.
 
         Args:
-            config: the config. By default the dataset's.
+            config: the config. By default, the dataset's default config.
             questions: a file of questions in the dataset's format, instead of a config.
             ids: only these questions.
             groups: only the questions in these groups.
@@ -125,7 +127,7 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
     """Return the questions with these ids and in these groups. None and "" select all.
 
     Raises:
-        InputError: no question has an id or group. The message names it.
+        InputError: no question has one of the ids or groups. The message names it.
     """
     by_id = {question.id: question for question in questions.rows}
     selected_ids = split_texts(ids) or list(by_id)
@@ -148,7 +150,7 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
 
 
 def _all_groups(question: Question) -> set[str]:
-    """Return the groups of a question, of all groupings."""
+    """Return the groups of a question in all groupings."""
     return set[str]().union(*question.groups.values())
 
 
@@ -157,7 +159,7 @@ def split_texts(value: Sequence[str] | str | int | None) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str | int):
-        # Inspect's command line reads "7" as a number.
+        # Inspect's command line turns "7" into a number.
         texts = str(value).split(",")
     else:
         texts = list(map(str, value))
@@ -176,13 +178,13 @@ def naming_arguments(arguments: Mapping[str, Any]) -> Iterator[None]:
 
 
 def named_in_this_call(argument: str, value: Any) -> bool:
-    """Tell whether the user gave this argument in this call, and not a log that others may write."""
+    """Tell whether this argument comes from the user in this call, not from a log."""
     return bool(_arguments.get({}).get(argument) == value)
 
 
 @contextmanager
 def planning_for(model: LanguageModel | None) -> Iterator[None]:
-    """Let the functions of ``Benchmark.tasks`` plan for a model, if it is known before the run."""
+    """Let ``planned_model`` return this model while the functions of ``Benchmark.tasks`` run."""
     token = _model.set(model)
     try:
         yield

@@ -1,7 +1,4 @@
-"""Published scores and the scores of evaluations in one list, ranked.
-
-Only comparable scores are ranked among each other.
-"""
+"""Rank published scores together with the scores of evaluations, if they are comparable."""
 
 from __future__ import annotations
 
@@ -35,16 +32,16 @@ class RankedSystem:
     n: int | None = None
     deviations: Sequence[str] = ()
     rank: int | None = None
-    # Whether the Hub has verified the score. None if it is not an entry of the Hub.
+    # Whether the Hub has verified the score. None if the score is not from the Hub.
     verified: bool | None = None
-    # The notes of the Hub's entry.
+    # The notes of an entry on the Hub.
     notes: str = ""
 
 
 def local_entries(name: str) -> list[RankedSystem]:
-    """Return the published scores on this machine, or []: a report must not start a download."""
+    """Return the published scores if they are on this machine, else []. Downloads nothing."""
     if not name:
-        # A task of another harness has no published scores.
+        # Without a name, it is a task of another harness, which has no published scores.
         return []
     table = dataset_table(name)
     if LEADERBOARD not in table.configs:
@@ -60,7 +57,7 @@ def published_entries(name: str) -> list[RankedSystem]:
     """Return the published scores of a benchmark.
 
     Raises:
-        SourceError: they are not available.
+        SourceError: the scores are not available.
     """
     entries = []
     for row in benchmark(name).numbers().published():
@@ -75,20 +72,20 @@ def published_entries(name: str) -> list[RankedSystem]:
 def own_entries(
     evaluation: Evaluation, names: Sequence[str], setting: str | None = None
 ) -> Iterator[RankedSystem]:
-    """Yield the scores of an evaluation by these metrics.
+    """Yield the scores of an evaluation that have these names.
 
     Args:
         evaluation: the evaluation of a run or of a file of predictions.
-        names: the metrics.
-        setting: how the predictions in a file were made, if it is known.
+        names: the names of the scores.
+        setting: the setting in which the predictions in a file were made, if it is known.
     """
-    # A run knows its setting. A file of predictions does not.
+    # ``setting`` is for files of predictions, because a run records its setting.
     if evaluation.setting != PREDICTIONS or not setting:
         setting = evaluation.setting
     for name, score in evaluation.scores().items():
         if name not in names:
             continue
-        # Scores by different judges are not comparable, so the judge is a part of the ranking.
+        # Scores by different judges are not comparable, so they are ranked separately.
         judge = ""
         if line := evaluation.signatures.get(score.spec.group):
             _, fields = parse(line)
@@ -108,11 +105,10 @@ def own_entries(
         )
 
 
-def ranked(entries: Sequence[RankedSystem], scorer: Benchmark) -> list[RankedSystem]:
-    """Return the entries by metric, setting, config and judge, the best first.
+def ranked(entries: Sequence[RankedSystem], benchmark: Benchmark) -> list[RankedSystem]:
+    """Return the entries sorted by metric, setting, config and judge, and then the best first.
 
-    Equal scores have the same rank. Deviating scores have none, and follow those with a rank.
-
+    Equal scores have the same rank. Scores with deviations have no rank, and follow the others.
     Published scores without a setting, such as fastbook's, are comparable to scores of every
     setting.
     """
@@ -127,7 +123,7 @@ def ranked(entries: Sequence[RankedSystem], scorer: Benchmark) -> list[RankedSys
         comparable = (entry.metric, entry.setting, entry.config, entry.judge)
         groups.setdefault(comparable, []).append(entry)
     lower_is_better = set()
-    for spec in scorer.scores:
+    for spec in benchmark.scores:
         if not spec.higher_is_better:
             lower_is_better.add(spec.name)
     rows: list[RankedSystem] = []
@@ -142,7 +138,7 @@ def ranked(entries: Sequence[RankedSystem], scorer: Benchmark) -> list[RankedSys
                 unranked.append(replace(entry, rank=None))
                 continue
             scores.append(entry.score)
-            # Equal scores have the rank of the first of them.
+            # ``index`` gives equal scores the rank of the first one.
             rows.append(replace(entry, rank=1 + scores.index(entry.score)))
         if scores:
             rows += unranked

@@ -1,4 +1,4 @@
-"""What a benchmark adds to the report of its evaluations."""
+"""The additions of a benchmark to reports of its evaluations."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _no_shape(evaluation: Evaluation) -> Json | None:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report of a benchmark shows besides its scores.
+    """The additions of a benchmark to reports of its evaluations.
 
     Attributes:
-        sections: returns additional sections, for labels and evaluations on one config.
+        sections: a function from {label: evaluation}, all on one config, to additional sections.
         details: how reports show the fields of ``Record.detail``, in the order of display.
-        official_shape: returns the scores in the format of the authors' scorer, or None if they
-            have no such format.
+        official_shape: a function that returns the scores in the format of the authors' scorer, or
+            None if there is no such format.
     """
 
     sections: Callable[[Mapping[str, Evaluation]], list[ExtraSection]] = _no_sections

@@ -1,4 +1,4 @@
-"""Published scores and statistics, recomputed from public data and compared."""
+"""Compare published scores and statistics with the values that public data give."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from qabench.loading_scripts.load import load_dataset
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A number that was computed from public data, or could not be.
+    """A published number, and its value computed from public data if possible.
 
     Attributes:
-        name: what it counts or measures, such as "all: segments: science".
+        name: the name of the number, such as "all: segments: science".
         published: the published value, or None.
         computed: the value computed here. None if it was not computed, for the reason in
             ``explanation``.
@@ -34,11 +34,11 @@ class Check:
 
     @property
     def agrees(self) -> bool:
-        """Tell whether the computed value, rounded like the published one, equals it."""
+        """Return whether the computed value, rounded like the published one, equals it."""
         if self.published is None:
-            # Without a published value, there is nothing to disagree with.
+            # There is no published value with which the computed one could disagree.
             return True
-        # Papers round: 48.3 has one digit after the point, and so has the value to compare with.
+        # Papers round: 48.3 has one digit after the point, so the computed value is rounded to one.
         digits = len(str(self.published).partition(".")[2])
         return self.computed is not None and round(self.computed, digits) == self.published
 
@@ -48,9 +48,9 @@ class Reproduction:
     """All published numbers of a benchmark.
 
     Attributes:
-        checks: one per number.
-        tables: further numbers, without published values.
-        notes: sentences about published numbers that are not among the checks, with the reason.
+        checks: the checks, one per number.
+        tables: tables of further numbers, which have no published values.
+        notes: sentences that say why some published numbers are not among the checks.
     """
 
     checks: list[Check] = field(default_factory=list)
@@ -61,9 +61,9 @@ class Reproduction:
 def published_numbers(name: str) -> Json:
     """Return the content of a benchmark's ``published.json``, if it has one.
 
-    "published" has the numbers by config, figure and group. "differences" has in the same form the
-    numbers of the data that are known to differ, for the "reason". "means" has figures that are
-    quotients of two others.
+    "published" has the numbers by config, figure and group. "differences" has the values of the
+    data that are known to differ, in the same form, and the "reason". "means" has the figures that
+    are quotients of two other figures.
     """
     path = folder_of(name) / "published.json"
     content: Json = read_json(path) if path.is_file() else {}
@@ -71,12 +71,12 @@ def published_numbers(name: str) -> Json:
 
 
 def available_splits(name: str, config: str) -> Json:
-    """Return the rows of a config by split, of the splits whose files are available."""
+    """Return the rows of each split of a config whose files are available."""
     table = dataset_table(name)
     splits: Json = {}
     for split, files in table.config(config).splits.items():
         with suppress(SourceError):
-            # Streaming would open a file only when its first row is read.
+            # Open the files now, because streaming opens a file only when its first row is read.
             for file in files:
                 table.open_path(file)
             splits[split] = load_dataset(name, config, split=split, streaming=True)
