@@ -237,7 +237,7 @@ def usable_names() -> list[str]:
 
 
 def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
-    """Return a test whether a digest is of a pinned file of these configs (by default, of any)."""
+    """Return a function that tells whether a digest is of a pinned file of these (or all) configs."""
 
     def is_pinned(digest: str) -> bool:
         """Tell whether a digest is of a pinned file of these configs."""

@@ -272,8 +272,8 @@ def _benchmark_and_config(
 def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:
     """Return the names of the splits that an argument ``split`` uses, in the config's order.
 
-    None means all splits, or that a ``ReadInstruction`` does not tell its splits. Raises InputError
-    for an unknown name, before anything is downloaded or prepared.
+    Returns None for all splits, and also for a ``ReadInstruction``, whose splits are not read here.
+    Raises InputError for an unknown name, before anything is downloaded or prepared.
     """
     allowed = dataset_builder.split_names()
     parts = [split]

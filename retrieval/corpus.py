@@ -182,7 +182,8 @@ def rows_with_text(
 
 def without_rows(source: str) -> InputError:
     """Return the error about a file or dataset without rows."""
-    # Queries of TREC and MS MARCO are in tables without a header. A single one is read as one.
+    # Tables of TREC's and MS MARCO's queries have no header. If there is only one query, its line is
+    # read as the header.
     header = ""
     if suffix_of(source) in (".csv", ".tsv"):
         header = ": the first line of a table names its columns"

@@ -1,9 +1,9 @@
 """Parse rows of FELM's file into rows of the dataset.
 
 This module does not import ``datasets``, which is slow. The source writes missing values in several
-ways: NaN for a response, an empty string or an empty list instead of a list. Which of them it
-writes follows from the rest of the row, so the dataset can have lists throughout without loss:
-``parse_row`` rejects a row that breaks one of these rules.
+ways: NaN for a response, an empty string or an empty list instead of a list. The rest of the row
+determines which of these values stands in a field, so the dataset can have lists throughout without
+loss. ``parse_row`` rejects a row that breaks one of these rules:
 
 - ``response`` is NaN if there is none, and never null.
 - ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.

@@ -84,7 +84,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
 
     @classmethod
     def groups(cls, options: Mapping[str, Any]) -> list[str]:
-        """Return the groups: "bleurt" needs a function in the options, and "judge" questions."""
+        """Return acc and rouge, bleurt if a function is passed, and judge if questions are."""
         groups = ["acc", "rouge"]
         if options.get("bleurt"):
             groups.append("bleurt")

@@ -237,7 +237,7 @@ class InvertedScorer:
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
         self._search = Search(self.postings)
-        # The number of queries so far. Infinite once NumPy or numba was chosen for good.
+        # The number of queries so far. It is infinite after the decision whether numba is used.
         self._queries = 0.0
         # The number of queries in batches so far, which decides whether a hash table pays off.
         self._encoded = 0
@@ -425,8 +425,8 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
     relative = 1 - parameters.b + parameters.b * lengths.astype(np.float64) / mean_length
     base = parameters.base(idf)
     weights = np.empty(len(documents))
-    # Unless idf is negative, weights grow with the count and fall with the length, so these are upper
-    # bounds except for rounding, for which ``highest`` has a margin.
+    # Unless idf is negative, weights grow with the count and fall with the length. So these are
+    # upper bounds except for rounding, for which ``highest`` has a margin.
     most = np.maximum.reduceat(counts.counts, starts[:-1])
     bounds = parameters.weights(idf, most, relative[lengths > 0].min())
     highest = bounds - base + (np.abs(bounds) + base) * 1e-12

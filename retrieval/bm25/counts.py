@@ -120,8 +120,8 @@ class TermCounter:
         self.vocabulary: defaultdict[str, int] = defaultdict(count(len(earlier)).__next__, earlier)
         self.size = len(before.lengths) if before else 0
         self._lengths: list[Array] = []
-        # For each block: its first document, its terms, the number of postings of each term, and the
-        # postings themselves.
+        # For each block: its first document, its terms, the number of postings of each term, and
+        # the postings themselves.
         self._blocks: list[tuple[int, Array, Array, list[Array]]] = []
 
     def add(self, texts: Sequence[str]) -> None:
@@ -135,7 +135,7 @@ class TermCounter:
             order = order[np.argsort((terms >> 16).astype(np.uint16)[order], kind="stable")]
         numbers = terms[order]
 
-        # Count each term's occurrences in a document, which are now neighbors.
+        # Sorted, the occurrences of a term in a document are adjacent. Count them.
         documents = np.repeat(np.arange(len(texts), dtype=np.int32), lengths)[order]
         firsts = np.flatnonzero(_changes(numbers) | _changes(documents))
         counts = np.diff(firsts, append=len(order))

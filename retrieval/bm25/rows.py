@@ -48,7 +48,7 @@ class Source:
 
     @property
     def fingerprint(self) -> str | None:
-        """Return the fingerprint of a dataset, which changes with its content, or None."""
+        """Return a dataset's fingerprint, which identifies its content. None for other sources."""
         return getattr(self.data, "_fingerprint", None) if self.columns else None
 
     def blocks(self) -> Iterator[list[Row | None]]:

@@ -58,7 +58,7 @@ SHARE = 16
 # The highest gain, in units, of a frequent term (a byte has to hold it) and of any term.
 LEVELS = 254
 RARE_LEVELS = 1024
-# The maximum number of rows of frequent terms, and of their bytes.
+# The rows of frequent terms are limited in number, and in total size (bytes).
 MOST_ROWS = 256
 MOST_BYTES = 1 << 28
 # These values in place of a row's number mean that the term was in no query yet (MISSING), or that
@@ -133,7 +133,8 @@ class Search:
     def scores(self, terms: Sequence[int]) -> Floats:
         """Return the score of every document.
 
-        The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
+        The additions are in the same order as in ``rank_bm25``, so that two documents have equal
+        scores either in both or in neither.
         """
         self.fill(terms)
         rows = self.rows[terms].tolist()

@@ -278,7 +278,7 @@ def _spaced(texts: Sequence[str], is_letter: Callable[[str], bool]) -> tuple[Arr
         size = len(chr(code).encode("utf-8", "surrogatepass"))
         lower_size = len(lower.encode("utf-8", "surrogatepass"))
         if lower_size != size or chr(code) == "Σ":
-            # Lowercase İ has more bytes, and lowercase Σ is ς at the end of a word, so these letters
+            # Lowercase İ has more bytes, and lowercase Σ is ς at the end of a word, so such letters
             # cannot be replaced one by one.
             return _spaced([text.lower() for text in texts], is_letter)
         table[code] = lower.encode() if is_letter(lower) else b" " * size

@@ -21,7 +21,7 @@ from qabench.retrieval.wiki.zim import ZimFile
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
-# The names of all environment variables that the choice of the wiki depends on begin like this.
+# The choice of the wiki depends only on environment variables whose names begin like this.
 VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks: one package each, which defines a ``Benchmark`` and its instance ``BENCHMARK``.
+"""The benchmarks. Each is a package with a subclass of ``Benchmark`` and its instance ``BENCHMARK``.
 
 A package has everything specific to its benchmark except the data (``loading_scripts/NAME``) and
 the metric modules (``metrics/NAME``).

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from qabench.evaluation.signature import Declaration
 
 
-# The signature field for a token limit that the provider has set, not the benchmark or the user.
-# Not used if the benchmark declares ``max_tokens``.
+# The signature field for a limit of tokens that neither the benchmark nor the user has set, but the
+# provider. A benchmark that declares ``max_tokens`` does not use this field.
 DEFAULT_LIMIT = "default_max_tokens"
 
 

@@ -142,7 +142,7 @@ def _first_string(value: Any, names: Sequence[str]) -> str | None:
 
 
 def listed(claims: Any) -> Any:
-    """Return the claims of a line. If they are a string, as in a CSV file, it is parsed as JSON."""
+    """Return the claims of a line. Text, as in a cell of a CSV file, is parsed as JSON."""
     if not isinstance(claims, str):
         return claims
     try:

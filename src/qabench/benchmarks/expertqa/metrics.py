@@ -1,4 +1,4 @@
-"""The inputs of ExpertQA's metrics as items, and the results that they return besides the scores.
+"""Turn the inputs of ExpertQA's metrics into items, and outcomes into results besides the scores.
 
 A row of the dataset has a list of systems' answers. The metrics score each answer, with the
 verdicts that the predictions have for its claims.
@@ -204,7 +204,7 @@ class OwnClaimsScorer(Scorer):
         return supported_outcomes([dict(item.row) for item in items])
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return the fields for counted claims, sentence splitter, and author of the labels."""
+        """Return the signature fields for counted claims, sentence splitter, and labels' author."""
         return {
             "unlabeled": "N",
             "counted": "all claims",

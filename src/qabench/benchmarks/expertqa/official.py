@@ -51,8 +51,8 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
     )
 
 
-# Labels and fact scores are part of predictions. Their origin is only stated, so they are never
-# official.
+# Labels and fact scores are part of predictions, which only claim a model as their author. So
+# labels and fact scores are never official.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {"data": pinned_digests("expertqa"), "config": ANNOTATED_CONFIGS},

@@ -58,7 +58,7 @@ def own_questions(predictions: Predictions) -> Questions:
 def are_own(predictions: Predictions) -> bool:
     """Tell whether a file has judged claims, and no id is the id of a question of ExpertQA.
 
-    If the questions are not on this machine, any id of the form ``ID`` counts as a question's id.
+    If the questions are not on this machine, any 12 hex digits count as the id of a question.
     """
     ids = set()
     some_are_judged = False

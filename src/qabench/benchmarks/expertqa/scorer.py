@@ -194,7 +194,7 @@ class ExpertqaScorer(Scorer):
         self.problems = [*_unlabeled(read, self.unlabeled), *wordless]
         if any(OWN in item.row for item in read):
             self.notes = [OWN_NOTE]
-        # Citation precision is only meaningful if all answers have it, which is known now.
+        # Citation precision is removed unless all answers have it.
         self.problems += _without_partial_precision(read)
         return [item.outcome() for item in read]
 
@@ -266,7 +266,7 @@ def _claims(items: Iterable[ReadItem]) -> list[Json]:
 
 
 def _ordered(about: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields of signatures with the model before the generation options."""
+    """Return the signature fields in a fixed order: the model before the generation options."""
     fields = dict(about)
     fields.pop("benchmark", None)
     if "model" not in fields:

@@ -107,7 +107,7 @@ def answer_with_citations(how: Answering) -> CarryOut:
         else:
             if how.reads and not read.passages:
                 conversation.note_problem("no passage was found for the question")
-            # The log shall show the messages that are sent instead of the question alone.
+            # The conversation begins with the question. Without it, the log shows what is sent.
             conversation.messages = []
             await conversation.ask_separately(how.messages(row, read.passages))
         signed |= conversation.generation()

@@ -158,7 +158,7 @@ def open_book(
 
 
 def prompt_for(strings: SearchPrompts, search: str, model: LanguageModel | None) -> Prompt:
-    """Return the prompt for a way of searching. gpt-3.5-turbo* has a prompt of its own."""
+    """Return the prompt for a way of searching. The authors have another one for gpt-3.5-turbo*."""
     if search == "text":
         return strings.text
     name = ""
@@ -269,8 +269,8 @@ async def converse(
     """
     tools: list[Tool] = []
     if not in_text:
-        # Only for tool calls, the authors reserve tokens for the tool's description. In plain text,
-        # the prompt describes the search.
+        # The authors reserve tokens for the tool's description if the model calls tools. In plain
+        # text, the prompt describes the search.
         room -= await search.tool_tokens()
         tools = [search.tool()]
     history = _History(conversation, list(conversation.messages), room, search.counter)

@@ -85,7 +85,7 @@ async def how_many_fit(
     texts, and a longer prompt must have more tokens. The result is (0, tokens of the prompt without
     texts) even if that exceeds the budget.
     """
-    # The cumulated number of characters turns a number of tokens into a number of texts.
+    # The cumulative lengths of the texts, from which the number of texts that fit is estimated.
     ends = list(accumulate(map(len, texts), initial=0))
     # The first step assumes four characters per token.
     fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25

@@ -136,8 +136,8 @@ def answer_component_scores(
             retrieve.
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
         explicit_only: unofficial: leave out components that their contexts only imply. A question
-        of
-            which the options leave out all components is not in the means, and None in ``ranks``.
+            of which the options leave out all components is not in the means, and None in
+            ``ranks``.
 
     Raises:
         InputError: no questions, lists of different lengths, k not a positive integer, or an item

@@ -117,7 +117,7 @@ def find_errors(**options: Any) -> CarryOut:
             signed["interface"] = "completion" if is_completion else "chat"
         # Record the signature now, so that the log has it even if the first call fails.
         conversation.note_prediction({"reply": None, "reasons": [NO_REPLY]}, signed)
-        # The log shall show the messages that are sent instead of the question alone.
+        # The conversation begins with the question. Without it, the log shows what is sent.
         conversation.messages = []
         claims: list[Json] | None = None
         by_claims: Json = {}

@@ -104,7 +104,7 @@ def print_scores(
 
     Args:
         items: lines of a file of claims.
-        output: the file with the lines. Its name is the name of a system without one.
+        output: the file with the lines. Lines without a system are listed under the file's name.
         questions: the questions of the config. Lines with other ids are left out.
         groups: the prefix of the groups that are printed.
         shown: scores that are printed although they are not main scores.
