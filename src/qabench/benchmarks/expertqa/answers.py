@@ -136,7 +136,8 @@ class Answering:
         """Return the address and the text of a passage, as evidence of claims."""
         text = passage.text
         if self.from_web and self.protocol == OFFICIAL:
-            # The authors' evidence repeats web passages as in the prompt, with "Passage ID 1: ".
+            # The authors' evidence has web passages as in the prompt, without line breaks. The number
+            # that ``numbered`` adds is removed when the passage is cited.
             (text,) = prompts.numbered([text])
         return passage.source or passage.id, text
 

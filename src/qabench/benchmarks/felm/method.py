@@ -178,8 +178,8 @@ class FelmMethod:
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)
-        # ``prompts`` is computed from the fields. The class is frozen, so that the fields and the
-        # prompts cannot differ later. A frozen class can only set an attribute by ``object``.
+        # The class is frozen, so that its fields and the prompts chosen by them cannot differ later.
+        # In a frozen class, only ``object.__setattr__`` can set an attribute.
         object.__setattr__(self, "prompts", self._chosen_prompts())
 
     @property
