@@ -1,5 +1,6 @@
 """A process of the command ``qabench`` ends with its exit status, its output, and closed files."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +105,50 @@ def test_long_output_without_buffers_is_whole_or_an_error(is_read: bool) -> None
         process.stdout.close()
         assert (process.wait(60), process.stderr.read()) == (0 if is_read else 1, b"")
     assert length == (10_000_000 if is_read else 10)
+
+
+# A command that waits, with a forked process, and says that it is interrupted.
+WAITING = """
+import multiprocessing, sys, time
+import qabench.__main__, qabench.cli
+
+def main():
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    child.start()
+    try:
+        print("waiting", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        child.terminate()
+        child.join()
+        print("interrupted", child.exitcode)
+        {end}
+
+qabench.cli.main = main
+qabench.__main__.run_process()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGTERM and fork")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("end", ["raise", "sys.exit(130)"])
+def test_a_terminated_command_is_interrupted(number: signal.Signals, end: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WAITING.format(end=end)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(number)
+        printed, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (128 + number, "")
+    # The forked process has been ended by the signal, without a traceback.
+    assert printed == f"interrupted -{signal.SIGTERM.value}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGTERM")
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+        + COMMAND.format(end="signal.raise_signal(signal.SIGTERM)")
+    ).replace("import atexit, sys", "import atexit, signal, sys")
+    done = run(code, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "printed, registered\n")

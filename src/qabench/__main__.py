@@ -1,10 +1,16 @@
-"""The process of the command ``qabench``, also ``python -m qabench``."""
+"""The process of the command ``qabench``, also ``python -m qabench``: its signals and its end."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
+import threading
+
+# As shells report a process that SIGINT (2) or SIGTERM (15) ended: 128 and the number.
+INTERRUPTED = 130
+TERMINATED = 143
 
 
 def run_process() -> None:
@@ -12,29 +18,60 @@ def run_process() -> None:
 
     Python frees every object before a process ends. After a command on 100,000 answers that takes a
     fifth of the command's time, and the system frees the memory of a process anyway.
-    """
-    ending = _Ending()
-    # Functions that are registered later run earlier. Hence this comes before all imports.
-    atexit.register(ending.end_now)
-    from qabench.cli import main
 
+    SIGTERM is handled as Ctrl-C: replies that were paid for are kept, and the command says how to
+    continue.
+    """
+    process = _Process()
+    # Functions that are registered later run earlier. Hence this comes before all imports.
+    atexit.register(process.end_now)
+    process.handle_termination()
+    status: object = 0
     try:
+        from qabench.cli import main
+
         main()
     except SystemExit as exit:
-        ending.status = exit.code or 0
-        raise
-    ending.status = 0
+        status = exit.code or 0
+    except KeyboardInterrupt:
+        # While modules are imported. Later, Typer turns it into an exit status.
+        status = INTERRUPTED
+    if process.is_terminated and status == INTERRUPTED:
+        status = TERMINATED
+    process.status = status
+    sys.exit(status)  # type: ignore[arg-type]
 
 
-class _Ending:
-    """What to do when everything is done that Python does before it frees objects."""
+class _Process:
+    """This process, and how it ends."""
 
     def __init__(self) -> None:
+        self.id = os.getpid()
+        self.is_terminated = False
         self.status: object = None
         """The exit status, or None after an exception, which Python prints."""
 
+    def handle_termination(self) -> None:
+        """Handle SIGTERM, unless the program that started this process has decided otherwise."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self.terminate)
+
+    def terminate(self, number: int, _: object) -> None:
+        """Raise KeyboardInterrupt."""
+        if os.getpid() != self.id:
+            # A forked process inherits this function. Pools of processes end theirs by SIGTERM.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        self.is_terminated = True
+        raise KeyboardInterrupt
+
     def end_now(self) -> None:
-        """End the process if its exit status is known and all output is written."""
+        """End the process if its exit status is known and all output is written.
+
+        It is called when Python has done everything that comes before the freeing of objects.
+        """
         if not isinstance(self.status, int):
             return
         try:
