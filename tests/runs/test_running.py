@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.model._model import init_active_model
 from openai_server import Fault, OpenAIServer, completion
 from typer.testing import CliRunner
 
@@ -239,6 +240,8 @@ def test_a_header_does_not_make_a_failure_ours(server: OpenAIServer, arguments: 
 @pytest.mark.quick
 @pytest.mark.parametrize("setting", ["open-book", "evidence-provided"])
 def test_an_unknown_window_is_found_before_a_call(setting: str, server: OpenAIServer, tmp_path: Path) -> None:
+    # Inspect keeps the model of an earlier run in this process.
+    init_active_model(get_model("mockllm/earlier"), GenerateConfig())
     words = [
         "run",
         "fanoutqa",

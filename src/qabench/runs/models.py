@@ -10,8 +10,8 @@ import asyncio
 import io
 import os
 import socket
-from collections.abc import Callable
-from contextlib import closing, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from inspect_ai.model import GenerateConfig, get_model, get_model_info
 from rich.errors import MarkupError
 from rich.text import Text
 
-from qabench.adapters.inspect_ai.language_model import InspectModel
+from qabench.adapters.inspect_ai.language_model import InspectModel, without_model_of_run
 from qabench.adapters.inspect_ai.replies import adapted
+from qabench.benchmarks.plan import planning_for
 from qabench.errors import InputError, MissingExtra, QabenchError, some
 from qabench.io.addresses import is_this_machine
 from qabench.io.http import HttpClient
@@ -164,18 +165,23 @@ async def _call(model: Any, config: Any) -> str:
     return str(output.model or "")
 
 
-def model_to_plan_for(
+@contextmanager
+def planning_to_call(
     model: str, base_url: str | None = None, model_args: Arguments = None
-) -> InspectModel | None:
-    """Return a model before its first call, so that a task can check its context window.
+) -> Iterator[None]:
+    """Let tasks that are created in the block plan for a model before its first call.
 
-    None for a model whose weights would be loaded: its task checks the window when it starts.
+    A task can then check the model's context window. A model whose weights would be loaded is not
+    made: its task checks the window when it starts.
     """
-    if model.partition("/")[0] in NOT_CALLED or model.startswith(IN_PROCESS):
-        return None
-    # Inspect prints the list of hooks on standard output.
-    with redirect_stdout(io.StringIO()):
-        return InspectModel(make_model(model, base_url, model_args))
+    planned = None
+    if model.partition("/")[0] not in NOT_CALLED and not model.startswith(IN_PROCESS):
+        # Inspect prints the list of hooks on standard output.
+        with redirect_stdout(io.StringIO()):
+            planned = InspectModel(make_model(model, base_url, model_args))
+    # The model of an earlier run in this process would come first.
+    with without_model_of_run(), planning_for(planned):
+        yield
 
 
 def check_port(base_url: str | None) -> None:

@@ -38,7 +38,7 @@ from qabench.adapters.inspect_ai.reply_cache import caching_replies
 from qabench.adapters.inspect_ai.tasks import inspect_tasks
 from qabench.benchmarks import Benchmark, Setting
 from qabench.benchmarks.checks import check_answers_public
-from qabench.benchmarks.plan import naming_arguments, planning_for
+from qabench.benchmarks.plan import naming_arguments
 from qabench.data.rows import without_none
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.score_spec import Names
@@ -57,8 +57,8 @@ from qabench.runs.models import (
     NO_KEY,
     at_address,
     make_model,
-    model_to_plan_for,
     plain,
+    planning_to_call,
     probe,
 )
 from qabench.runs.started import note_started, was_started_here
@@ -453,7 +453,7 @@ def start(
     failure = f"{benchmark.title}, {setting.name}, with {model} could not start"
     with watching(watch, cache, failure, task_args), without_account(model):
         # Check first what needs no model, because loading weights takes long.
-        with planning_for(model_to_plan_for(model, base_url, model_args)):
+        with planning_to_call(model, base_url, model_args):
             task_config = inspect_tasks(benchmark)[setting.task](**arguments).config
         if solver:
             _check_solver(solver)
@@ -548,7 +548,7 @@ def resume(
         without_account(spec.model),
     ):
         benchmark, setting = task_of(spec.task, spec.task_args_passed, log)
-        with planning_for(model_to_plan_for(spec.model, spec.model_base_url, model_args)):
+        with planning_to_call(spec.model, spec.model_base_url, model_args):
             task = inspect_tasks(benchmark)[setting.task](**spec.task_args_passed)
         check_task(log, task)
         # Loading a model takes long, so conditions that depend only on the task are checked before.

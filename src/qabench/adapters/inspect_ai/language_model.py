@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from math import ceil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from inspect_ai.model import Model, ModelAPI, get_model_info
 
 # Two objects for which Inspect has no public names.
 from inspect_ai.model._generate_config import active_generate_config
-from inspect_ai.model._model import active_model
+from inspect_ai.model._model import active_model, active_model_context_var
 
 from qabench.benchmarks.conversation import TokenCounter
 from qabench.errors import InputError
@@ -67,6 +68,16 @@ def model_of_run() -> InspectModel | None:
     if model is None:
         return None
     return InspectModel(model)
+
+
+@contextmanager
+def without_model_of_run() -> Iterator[None]:
+    """Let ``model_of_run`` return None. Inspect keeps the model of a run that has ended."""
+    token = active_model_context_var.set(None)
+    try:
+        yield
+    finally:
+        active_model_context_var.reset(token)
 
 
 async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
