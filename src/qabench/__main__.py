@@ -70,7 +70,8 @@ class _Process:
     def end_now(self) -> None:
         """End the process if its exit status is known and all output is written.
 
-        It is called when Python has done everything that comes before the freeing of objects.
+        Python calls this function after the end of all threads and after all other functions that
+        were registered with ``atexit``, and would then free the objects.
         """
         if not isinstance(self.status, int):
             return

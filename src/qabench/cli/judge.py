@@ -111,11 +111,11 @@ def judge(
     for option, path in (("--replies", replies), ("--report", report)):
         if dry_run and path:
             raise InputError(f"--dry-run asks no judge, so there is nothing to write for {option}")
-    kept = list(filter(os.path.exists, judges))
+    protected = list(filter(os.path.exists, judges))
     if output:
-        check_writable(output, [*kept, replies])
+        check_writable(output, [*protected, replies])
     if replies:
-        check_writable(replies, kept)
+        check_writable(replies, protected)
     if report:
         check_writable(report / "index.html")
     if replies and len(judges) > 1:

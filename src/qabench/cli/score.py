@@ -172,13 +172,13 @@ def score(
             raise unknown_name(
                 f"{first_benchmark.title} has no grouping", name, first_benchmark.groupings
             )
-    kept: list[str | Path | None] = [questions, human]
+    protected: list[str | Path | None] = [questions, human]
     for _, named in sections:
-        kept += files_of(named)
+        protected += files_of(named)
     if output:
-        check_writable(output, [*kept, per_item])
+        check_writable(output, [*protected, per_item])
     if per_item:
-        check_writable(per_item, kept)
+        check_writable(per_item, protected)
     form = number_form(percent, decimals)
     if score_only and format != "table":
         raise InputError(f"--score-only prints numbers, so that --format {format} has no effect")

@@ -71,19 +71,19 @@ def write_json(path: Path, document: Any) -> None:
     write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
-def check_writable(path: Path, kept: Iterable[str | Path | None] = ()) -> None:
+def check_writable(path: Path, protected: Iterable[str | Path | None] = ()) -> None:
     """Check that a file can be written, before the work that produces its content.
 
     No folder is created, because it would stay empty if the work fails.
 
     Args:
         path: the file.
-        kept: files that it must not replace, such as the inputs of a command and its other
+        protected: files that it must not replace, such as the inputs of a command and its other
             outputs. None, standard input ("-") and names of anything else are allowed among them.
 
     Raises:
         QabenchError: the file cannot be written.
-        InputError: it is "-", or would replace one of ``kept``.
+        InputError: it is "-", or would replace one of ``protected``.
     """
     # A source can be "-" for standard input, so a file of this name would not be expected.
     if str(path) == "-":
@@ -92,7 +92,7 @@ def check_writable(path: Path, kept: Iterable[str | Path | None] = ()) -> None:
         raise QabenchError(f"cannot write {path}: it is a folder")
     if _is_special(path):
         return
-    for other in kept:
+    for other in protected:
         if other and Path(other).resolve() == path.resolve():
             raise InputError(f"the output {path} would replace {other}; name another file")
     try:
