@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import qabench.loading_scripts
 from qabench import evaluate_predictions, load_dataset
 from qabench.cli import app
 from qabench.data.answers import loads, text_of
@@ -127,3 +128,9 @@ def test_a_fraction_that_is_always_0_has_no_pass_scores(tmp_path: Path) -> None:
         path.write_text(text)
     scores = document("score", "fanoutqa", *paths, "--samples", *SAMPLE, "--scores", "acc.strict,rouge")["scores"]
     assert {name for name in scores if "pass" in name} == {"acc.strict.pass@2", "acc.strict.pass^2"}
+
+
+def test_without_0_1_scores_k_has_no_effect() -> None:
+    answers = Path(qabench.loading_scripts.__file__).parent / "fanoutqa/sample/generations/careful.jsonl"
+    notes = document("score", "fanoutqa", answers, *SAMPLE, "--scores", "rouge", "--pass-k", "2")["notes"]
+    assert notes == ["pass@k is not computed, because no score here is 0 or 1 for each sample"]

@@ -123,6 +123,7 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     specs: dict[str, ScoreSpec] = {}
     # A dict as an ordered set.
     notes = dict.fromkeys(evaluation.notes)
+    has_passes = False
     for spec in evaluation.score_specs:
         if isinstance(spec.reducer, Pass):
             # Estimates that were added earlier may be for another number of samples.
@@ -136,6 +137,7 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
             sizes = _sample_counts(evaluation, column_spec)
             if not sizes:
                 continue
+            has_passes = True
             fewest = min(sizes)
             unit = "sample" if fewest == 1 else "samples"
             few = f"{sizes.count(fewest)} of {len(sizes)} questions have only {fewest} {unit}"
@@ -149,6 +151,8 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
                 for k in ks or _default_ks(fewest):
                     estimate = Pass(k, all=every_sample).of(column_spec)
                     specs[estimate.name] = estimate
+    if ks and not has_passes:
+        notes["pass@k is not computed, because no score here is 0 or 1 for each sample"] = None
     return replace(evaluation, score_specs=list(specs.values()), notes=list(notes))
 
 
