@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
 import threading
+from typing import TextIO
 
 # As shells report a process that SIGINT (2) or SIGTERM (15) ended: 128 and the number.
 INTERRUPTED = 130
@@ -26,6 +28,7 @@ def run_process() -> None:
     # Functions that are registered later run earlier. Hence this comes before all imports.
     atexit.register(process.end_now)
     process.handle_termination()
+    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     status: object = 0
     try:
         from qabench.cli import main
@@ -40,6 +43,21 @@ def run_process() -> None:
         status = TERMINATED
     process.status = status
     sys.exit(status)  # type: ignore[arg-type]
+
+
+def _buffered(stream: TextIO) -> TextIO:
+    """Return a standard stream that raises an error if it cannot write a whole text.
+
+    With PYTHONUNBUFFERED or -u, Python writes only a part of a long text if the disk becomes full or
+    the reader exits, and raises no error. A buffer writes the rest, or raises the error.
+    """
+    # A stream that is closed is None.
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.RawIOBase):
+        return stream
+    buffer = io.BufferedWriter(stream.buffer)
+    return io.TextIOWrapper(
+        buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=True
+    )
 
 
 class _Process:

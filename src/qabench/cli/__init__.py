@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer import Exit, Option
@@ -429,7 +429,12 @@ def main() -> None:
             sys.stderr or sys.stdout,
         )
         sys.exit(1)
-    sys.stdout, sys.stderr = map(_prepared, (sys.stdout, sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if sys.platform == "win32" and not stream.isatty():
+                # Pipes on Windows would have a code page of 256 characters.
+                stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(errors="backslashreplace")
     # Records have no reference cycles, so full garbage collections free nothing. They took a fifth
     # of the time for 100,000 answers.
     gc.set_threshold(100_000, 50, 1000)
@@ -451,22 +456,6 @@ def main() -> None:
         if (outside := raised_outside(error)) is None:
             raise
         _stop(outside, 1)
-
-
-def _prepared(stream: TextIO) -> TextIO:
-    """Return a standard stream that writes all characters, and raises an error if it cannot."""
-    if not isinstance(stream, io.TextIOWrapper):
-        return stream
-    if isinstance(stream.buffer, io.RawIOBase):
-        # With PYTHONUNBUFFERED or -u, Python writes only a part of a long text if the disk becomes
-        # full or the reader exits, and raises no error. A buffer writes the rest, or raises it.
-        buffer = io.BufferedWriter(stream.buffer)
-        stream = io.TextIOWrapper(buffer, encoding=stream.encoding, line_buffering=True)
-    if sys.platform == "win32" and not stream.isatty():
-        # Pipes on Windows would have a code page of 256 characters.
-        stream.reconfigure(encoding="utf-8")
-    stream.reconfigure(errors="backslashreplace")
-    return stream
 
 
 def _stop(error: Exception, code: int) -> None:
