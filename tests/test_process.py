@@ -112,9 +112,18 @@ WAITING = """
 import multiprocessing, sys, time
 import qabench.__main__, qabench.cli
 
+def started():
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process.start()
+    return process
+
 def main():
-    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
-    child.start()
+    child = started()
+    for _ in range(20):
+        ended_at_once = started()
+        ended_at_once.terminate()
+        ended_at_once.join(30)
+        assert ended_at_once.exitcode == -15
     try:
         print("waiting", flush=True)
         time.sleep(60)

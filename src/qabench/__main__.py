@@ -64,7 +64,6 @@ class _Process:
     """This process, and how it ends."""
 
     def __init__(self) -> None:
-        self.id = os.getpid()
         self.is_terminated = False
         self.status: object = None
         """The exit status, or None after an exception, which Python prints."""
@@ -72,16 +71,20 @@ class _Process:
     def handle_termination(self) -> None:
         """Handle SIGTERM, unless the program that started this process has decided otherwise."""
         is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self.terminate)
-
-    def terminate(self, number: int, _: object) -> None:
-        """Raise KeyboardInterrupt."""
-        if os.getpid() != self.id:
-            # A forked process inherits this function. Pools of processes end theirs by SIGTERM.
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+        if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             return
+        signal.signal(signal.SIGTERM, self.terminate)
+        if hasattr(os, "register_at_fork"):
+            # Pools end their forked processes by SIGTERM, so the signal ends these at once. Python
+            # forgets signals that arrive while it forks, so SIGTERM waits until that is done.
+            os.register_at_fork(
+                before=_hold_sigterm,
+                after_in_parent=_release_sigterm,
+                after_in_child=_end_by_sigterm,
+            )
+
+    def terminate(self, *_: object) -> None:
+        """Raise KeyboardInterrupt."""
         self.is_terminated = True
         raise KeyboardInterrupt
 
@@ -101,6 +104,20 @@ class _Process:
             # The disk is full, or the reader has exited. Python says so, with a status of its own.
             return
         os._exit(self.status)
+
+
+def _hold_sigterm() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _release_sigterm() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _end_by_sigterm() -> None:
+    """Let SIGTERM end this forked process, as it does by default."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _release_sigterm()
 
 
 if __name__ == "__main__":
