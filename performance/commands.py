@@ -70,9 +70,11 @@ class Commands:
         if first:
             shutil.rmtree(self.cache, ignore_errors=True)
         seconds, printed = self.python("-m", "qabench", *map(str, arguments))
-        return Measured(
-            seconds, json.loads(printed).get("official") if "--json" in arguments else None
-        )
+        output = None
+        if "--json" in arguments:
+            (evaluation,) = json.loads(printed)["evaluations"]
+            output = evaluation["official"]
+        return Measured(seconds, output)
 
 
 def cases(size: int | None = None) -> Iterator[Case]:
