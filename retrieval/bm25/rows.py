@@ -68,12 +68,13 @@ class Source:
     def digests(self) -> tuple[Array, Array, int]:
         """Return each document's digest (uint64) and position, and the number of rows."""
         digests = [np.empty(0, dtype=np.uint64)]
-        is_kept = [np.empty(0, dtype=bool)]
+        has_document = [np.empty(0, dtype=bool)]
         for block in self.blocks():
             digests.append(digests_of([row for row in block if row is not None]))
-            is_kept.append(np.array([row is not None for row in block]))
-        kept = np.concatenate(is_kept)
-        return np.concatenate(digests), np.flatnonzero(kept), len(kept)
+            has_document.append(np.array([row is not None for row in block]))
+        row_has_document = np.concatenate(has_document)
+        positions = np.flatnonzero(row_has_document)
+        return np.concatenate(digests), positions, len(row_has_document)
 
     def _rows(self) -> Iterator[Row | None]:
         if self.columns is None:

@@ -52,9 +52,11 @@ def unknown_argument(error: TypeError) -> InputError | None:
     """Return the error for an argument that the client of a provider does not have, or None."""
     import openai
 
-    found = UNEXPECTED.search(str(error))
-    client = getattr(openai, found[1], None) if found else None
-    if found is None or client is None:
+    unexpected = UNEXPECTED.search(str(error))
+    if unexpected is None:
+        return None
+    client = getattr(openai, unexpected[1], None)
+    if client is None:
         return None
     _, *allowed = inspect.signature(client.__init__).parameters
-    return unknown_name("a wrong argument with -M:", found[2], allowed)
+    return unknown_name("a wrong argument with -M:", unexpected[2], allowed)

@@ -285,11 +285,11 @@ def check_conditions(
             possible values.
         path: the log's path.
     """
-    kept = [sample for sample in log.samples or () if sample.error is None]
+    answered = [sample for sample in log.samples or () if sample.error is None]
     for name, values in conditions.items():
         allowed = [values] if isinstance(values, str) else list(values)
         other_values: Counter[str] = Counter()
-        for sample in kept:
+        for sample in answered:
             value = signed_values(sample).get(name)
             if value is not None and value not in allowed:
                 other_values[value] += 1
