@@ -165,14 +165,27 @@ def test_verdicts_of_rows_belong_to_their_claims(name: str) -> None:
     answer = {"system": "bing_chat", "answer_string": "a"}
     first, second = ({"answers": [answer | {"claims": each}]} for each in (claims, claims[::-1]))
     assert compute(name, [second], [first]) == compute(name, [first], [first])
-    # Another text can be a revised claim at its place, but then no other claim may have moved.
-    for texts in (("a", "c"), ("c", "d")):
-        renamed = [claim | {"claim_string": text} for claim, text in zip(claims, texts, strict=True)]
-        revised = {"answers": [answer | {"claims": renamed}]}
-        assert compute(name, [revised], [first]) == compute(name, [first], [first])
-    moved = {"answers": [answer | {"claims": [claims[1] | {"claim_string": "c"}, claims[0]]}]}
-    with pytest.raises(InputError, match=r"references\[0\] has the claim 'a' at another place than the reference"):
-        compute(name, [moved], [first])
+    spaced = [claim | {"claim_string": f" {claim['claim_string']}\n"} for claim in claims]
+    assert compute(name, [{"answers": [answer | {"claims": spaced}]}], [first]) == compute(name, [first], [first])
+    # Without texts, a row is a list of verdicts.
+    assert compute(name, [{"answers": [{"claims": verdicts}]}], [first]) == compute(name, [first], [first])
+
+
+@pytest.mark.parametrize("name", [name for name in SIDES if name.startswith("expertqa")])
+@pytest.mark.parametrize(
+    ("texts", "others"), [("ab", "cd"), ("ab", "ac"), ("ab", "cb"), ("ab", "ca"), ("aabb", "abab")]
+)
+def test_verdicts_on_other_claims_are_refused(name: str, texts: str, others: str) -> None:
+    """Such as those on the claims of another answer with as many claims."""
+    verdict = {"autoais_label": "Y", "fact_score": 1.0}
+    rows = []
+    for side in (texts, others):
+        claims = [CLAIM | verdict | {"claim_string": text} for text in side]
+        rows.append({"answers": [{"system": "bing_chat", "answer_string": "a", "claims": claims}]})
+    with pytest.raises(
+        InputError, match=rf"references\[0\] has other claims .*claim \d is .* list of {len(texts)} verd"
+    ):
+        compute(name, [rows[1]], [rows[0]])
 
 
 def test_errors_about_rows_say_what_predictions_are() -> None:

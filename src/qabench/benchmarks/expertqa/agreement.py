@@ -139,12 +139,12 @@ def _in_order(judged: list[SourceRow], asked: list[SourceRow], where: str) -> li
     """Return the claims of a prediction in the order of the references.
 
     The order is changed only if both sides have the same texts and no text is repeated: a verdict
-    on a repeated text could belong to any of the claims with this text. If only some texts differ,
-    a claim is matched to the claim of the reference at the same position.
+    on a repeated text could belong to any of the claims with this text. Claims without a text on
+    one side are matched by their position, like a list of verdicts.
 
     Raises:
-        InputError: claims cannot be matched by text, and one is at another position than in the
-            reference.
+        InputError: a claim has another text than the claim of the reference at the same position.
+            Its verdict may be about anything, such as a claim of another answer.
     """
     texts = list(map(_text_of, asked))
     judged_texts = list(map(_text_of, judged))
@@ -154,18 +154,28 @@ def _in_order(judged: list[SourceRow], asked: list[SourceRow], where: str) -> li
     if is_unique and set(texts) == set(judged_texts):
         by_text = dict(zip(judged_texts, judged, strict=True))
         return [by_text[text] for text in texts]
-    for place, text in enumerate(texts):
-        is_moved = judged_texts[place] != text and judged_texts.count(text) == 1
-        if is_moved and texts.count(text) == 1:
-            raise InputError(
-                f"{where} has the claim {text!r:.80} at another place than the reference, and not all "
-                "claims can be matched by text; pass the claims of the reference, in their order"
-            )
+    for number, (text, judged_text) in enumerate(zip(texts, judged_texts, strict=True), start=1):
+        if text is None or judged_text is None or text == judged_text:
+            continue
+        raise InputError(
+            f"{where} has other claims than the reference, or has them in another order: claim {number} is "
+            f"{judged_text!r:.80}, and in the reference {text!r:.80}; pass the claims of the reference, in their "
+            f"order, or a list of {len(texts)} verdicts on them"
+        )
     return judged
 
 
-def _text_of(claim: SourceRow) -> str:
-    return str(claim.fields.get("claim_string"))
+def _text_of(claim: SourceRow) -> str | None:
+    text = claim.fields.get("claim_string")
+    if text is None:
+        return None
+    return claim_text(str(text))
+
+
+def claim_text(text: str) -> str:
+    """Return the text of a claim, for comparison with the text of another claim."""
+    # One claim in ten begins or ends with whitespace, which other tools may strip.
+    return text.strip()
 
 
 def _claims(answer: SourceRow) -> list[SourceRow]:

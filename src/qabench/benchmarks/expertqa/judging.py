@@ -16,6 +16,7 @@ from qabench.benchmarks.expertqa.agreement import (
     Claim,
     JudgedClaim,
     abstains,
+    claim_text,
     judged_labels,
 )
 from qabench.benchmarks.expertqa.fact_requests import FactScorer
@@ -141,8 +142,10 @@ def _judged(evaluation: Evaluation, rows: Mapping[str, Question]) -> list[Judged
         if not row.get("answers"):
             continue
         annotated = row["answers"][0]["claims"] or ()
-        # If the claims are not the annotated ones, no expert has judged them.
-        if len(annotated) != len(claims):
+        # If the claims are not the annotated ones, such as those of another system's answer, no
+        # expert has judged them.
+        annotated_texts = [claim_text(claim["claim_string"]) for claim in annotated]
+        if annotated_texts != [claim_text(claim["text"]) for claim in claims]:
             continue
         text = row["answers"][0]["answer_string"]
         labels = [claim.get("label") for claim in claims]

@@ -33,6 +33,7 @@ from qabench.benchmarks.expertqa.agreement import (
     Claim,
     abstains,
     agreement_columns,
+    claim_text,
     judged_labels,
     score_answer,
 )
@@ -337,9 +338,8 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
 
 def _fits(claims: Sequence[Row], row: Row) -> bool:
     judged = annotated_claims(row)
-    # One claim in ten begins or ends with whitespace, which other tools may strip.
-    annotated_texts = [claim["claim_string"].strip() for claim in judged]
-    texts = [claim["claim"].strip() for claim in claims]
+    annotated_texts = [claim_text(claim["claim_string"]) for claim in judged]
+    texts = [claim_text(claim["claim"]) for claim in claims]
     return is_judged(judged) and texts == annotated_texts
 
 
