@@ -191,7 +191,7 @@ def test_files_are_written_before_the_screen(tmp_path: Path, monkeypatch: pytest
     def closed(*arguments: object, **options: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("qabench.cli.score.print_evaluations", closed)
+    monkeypatch.setattr("qabench.cli.evaluations.print_evaluations", closed)
     predictions = tmp_path / "predictions.jsonl"
     predictions.write_text('{"id": "463f5c17d453c3d3", "answer": "x"}\n')
     lines = tmp_path / "items.jsonl"

@@ -19,7 +19,8 @@ from qabench.llm.caller import Prices
 from qabench.runs.estimate import plan_run
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
-from qabench.runs.running import Watch, resume, start
+from qabench.runs.running import resume, start
+from qabench.runs.watching import Watch
 
 PROBE = 1  # the short call before the first question
 PASSAGES = [{"id": str(number), "text": f"What is the answer to question {number}?"} for number in range(9)]

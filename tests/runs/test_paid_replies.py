@@ -14,7 +14,8 @@ from qabench.benchmarks.felm import BENCHMARK as FELM
 from qabench.errors import QabenchError
 from qabench.llm.caller import Prices
 from qabench.runs.log import read_run
-from qabench.runs.running import WAITING, Interrupted, Watch, resume, start
+from qabench.runs.running import resume, start
+from qabench.runs.watching import WAITING, Interrupted, Watch
 
 PROBE = 1  # the short call before the first question. Each call has 110 tokens
 CLOSED_BOOK = FANOUTQA.setting("closed-book")
@@ -165,7 +166,7 @@ def test_no_answered_question_keeps_a_run_alive_at_its_limit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("qabench.runs.running.SECONDS_TO_WRITE", 0.2)
+    monkeypatch.setattr("qabench.runs.watching.SECONDS_TO_WRITE", 0.2)
     path = tmp_path / "solvers.py"
     path.write_text(SOLVERS)
     # A run that waits forever fails here, with another message.

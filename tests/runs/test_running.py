@@ -19,10 +19,11 @@ from qabench.benchmarks.felm import BENCHMARK as FELM
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.labels import labels
-from qabench.runs import models, running
+from qabench.runs import models, watching
 from qabench.runs.log import read_run
 from qabench.runs.models import make_model, probe
-from qabench.runs.running import Watch, resume, start
+from qabench.runs.running import resume, start
+from qabench.runs.watching import Watch
 
 OPTIONS: dict[str, Any] = {"cache": False, "max_connections": 1, "task_args": {"config": "sample"}}
 
@@ -61,7 +62,7 @@ def test_a_call_is_repeated_as_the_option_says(retries: int, server: OpenAIServe
 
 
 def test_a_server_is_gone(server: OpenAIServer, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "BEFORE_NOTE", 0.1)
+    monkeypatch.setattr(watching, "BEFORE_NOTE", 0.1)
     said: list[str] = []
     server.fault = lambda number, body: Fault(503, body={}) if number in (1, 2) else None
     watch = Watch(arguments["log_dir"], say=said.append)
@@ -186,7 +187,8 @@ def test_a_missing_package_of_a_local_model_names_the_extra(monkeypatch: pytest.
 )  # fmt: skip
 def test_a_run_is_announced_at_once(arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
-    monkeypatch.delitem(sys.modules, "qabench.runs.running")
+    for name in ("running", "watching"):
+        monkeypatch.delitem(sys.modules, f"qabench.runs.{name}")
     result = CliRunner().invoke(app, ["run", *arguments])
     assert isinstance(result.exception, MissingExtra) and result.stderr.startswith(says)
 

@@ -36,7 +36,7 @@ from qabench.loading_scripts import custom_folders
 
 DATA, HUB = "qabench.cli.data", "qabench.cli.hub"
 MACHINE = "qabench.cli.machine"
-REPORTS, SCORE = "qabench.cli.reports", "qabench.cli.score"
+REPORTS = "qabench.cli.reports"
 # The commands that read answers, print their scores, and end.
 READERS = {"score", "compare", "leaderboard", "report"}
 # The commands by section of the help: module, function or Typer application in it, and one line of
@@ -58,8 +58,12 @@ COMMANDS = {
             "quickstart",
             "Score three synthetic systems on a built-in sample.",
         ),
-        "score": (SCORE, "score", "Score predictions with the official metrics."),
-        "compare": (SCORE, "compare", "Compare systems on the same questions, with paired tests."),
+        "score": ("qabench.cli.score", "score", "Score predictions with the official metrics."),
+        "compare": (
+            "qabench.cli.compare",
+            "compare",
+            "Compare systems on the same questions, with paired tests.",
+        ),
         "leaderboard": (
             REPORTS,
             "leaderboard",

@@ -168,7 +168,7 @@ def judge(
             )
             raise
 
-    # Files are written before tables are printed: see ``qabench.cli.score.show``.
+    # Files are written before tables are printed: see ``qabench.cli.evaluations.show``.
     document = result.as_dict()
     if output:
         write_json(output, document)

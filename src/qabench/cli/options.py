@@ -16,7 +16,8 @@ from qabench.benchmarks import benchmark as benchmark_of
 from qabench.errors import InputError
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
-
+# The benchmarks, for help texts.
+NAMES = ", ".join(benchmark_names())
 
 # Placeholders in help texts for the names of groups, groupings and settings. The names are inserted
 # only when the help is shown, because reading them imports the benchmarks.
@@ -39,9 +40,7 @@ def with_names(text: str) -> str:
     return text
 
 
-BenchmarkName = Annotated[
-    str, Argument(metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.")
-]
+BenchmarkName = Annotated[str, Argument(metavar="BENCHMARK", help=f"The benchmark: {NAMES}.")]
 
 _SCORES = (
     "Only these scores, or groups of scores; `qabench list BENCHMARK` prints their names. "

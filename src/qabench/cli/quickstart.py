@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from qabench.cli.evaluations import print_evaluations, print_notes
 from qabench.cli.output import hint, plain_warnings, print_tables
-from qabench.cli.score import print_evaluations, print_notes
 from qabench.loading_scripts import FOLDER
 from qabench.runs.predictions import evaluate_predictions
 

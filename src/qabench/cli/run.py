@@ -15,6 +15,7 @@ from typer import Argument, Exit, Option
 from qabench.benchmarks import Benchmark, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks.checks import check_answers_public
+from qabench.cli.evaluations import show
 from qabench.cli.options import (
     AllScores,
     ConfigName,
@@ -30,7 +31,6 @@ from qabench.cli.options import (
     prices,
 )
 from qabench.cli.output import hint, plain_warnings, print_table, print_tables, progress_bar
-from qabench.cli.score import show
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.io.files import check_writable
@@ -40,7 +40,7 @@ from qabench.io.tables import Table
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
-    from qabench.runs.running import Watch
+    from qabench.runs.watching import Watch
 
 Options = Mapping[str, Any]
 
@@ -403,7 +403,7 @@ def _watched(log_dir: Path, values: Options, starting: str) -> Iterator[Watch]:
     at an empty terminal.
     """
     hint(starting)
-    from qabench.runs.running import Watch
+    from qabench.runs.watching import Watch
 
     with plain_warnings(), progress_bar("Asked", "questions") as progress:
         yield Watch(

@@ -1,22 +1,18 @@
-"""``qabench score`` and ``compare``, and what commands print of evaluations.
-
-Evaluations are printed as tables and JSON, with notes about problems, deviations and signatures.
-"""
+"""``qabench score``: predictions by a benchmark's scorer, and the scores in logs of any task."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.benchmarks import benchmark_names
+from qabench.cli.evaluations import is_official, show
 from qabench.cli.options import (
+    NAMES,
     AllScores,
     AnswerColumn,
     Cluster,
@@ -38,65 +34,25 @@ from qabench.cli.options import (
     Scores,
     ShortSignatures,
     SystemColumn,
-    benchmark_and_files,
     benchmarks_and_files,
     files_of,
     on_ray,
     parse_ks,
     score_tables,
 )
-from qabench.cli.output import (
-    print_json,
-    print_table,
-    print_tables,
-    say,
-    say_on_stderr,
-    scoring_progress,
-)
+from qabench.cli.output import scoring_progress
 from qabench.data.predictions import columns_named
-from qabench.data.rows import Json, grouped
+from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.labels import labels, with_systems
-from qabench.evaluation.notes import Note, notes_of
-from qabench.evaluation.number_form import PLAIN, NumberForm, number_form
-from qabench.evaluation.number_rows import (
-    OF_PAIRS,
-    OF_SCORES,
-    number_table,
-    rows_of_comparisons,
-    rows_of_scores,
-)
+from qabench.evaluation.number_form import number_form
 from qabench.evaluation.score_spec import split_names
-from qabench.evaluation.tables import (
-    correction_tables,
-    group_table,
-    score_table,
-    shown_scores,
-)
-from qabench.io.files import check_writable, write_json, write_text
-from qabench.io.redaction import write_document
+from qabench.io.files import check_writable
 from qabench.runs.clusters import clusters_named, with_clusters
 from qabench.runs.sources import Evaluations, read_evaluations
 
 if TYPE_CHECKING:
     from qabench.benchmarks import Benchmark
-# The default of ``qabench.stats``, which imports NumPy and is therefore not imported here.
-RESAMPLES = 10_000
-# More resamples would take minutes and change no digit that is shown.
-MAX_RESAMPLES = 10_000_000
-# Formats that show the tables of a paper.
-DOCUMENTS = ("markdown", "latex")
-# The fields of a record in the output for single items.
-PER_ITEM = ("id", "epoch", "status", "problem", "scores", "detail")
-NAMES = ", ".join(benchmark_names())
-STYLES = {
-    "unscored": "bold red",
-    "problem": "yellow",
-    "note": "",
-    "deviation": "bold red",
-    "signature": "dim",
-}
 
 
 def score(
@@ -256,123 +212,6 @@ def score(
                 raise Exit(2)
 
 
-def per_item_lines(evaluations: list[Evaluation]) -> str:
-    """Return one JSON line per record: system, id, epoch, status, problem, scores, details."""
-    lines = []
-    for evaluation in evaluations:
-        for record in evaluation.records:
-            row = {"system": evaluation.name}
-            row |= {name: getattr(record, name) for name in PER_ITEM}
-            lines.append(json.dumps(row) + "\n")
-    return "".join(lines)
-
-
-def compare(
-    files: Annotated[
-        list[str],
-        Argument(
-            metavar="[BENCHMARK] FILE...",
-            help=f"The benchmark ({NAMES}), and predictions, logs of runs, or folders of logs of at least two "
-            "systems. Logs need no benchmark. They may also be of any task of Inspect AI, lm-evaluation-harness "
-            "(samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever. NAME=FILE names a system.",
-        ),
-    ],
-    config: ConfigName = None,
-    scores: Scores = None,
-    by: Groupings = None,
-    questions: Questions = None,
-    id_column: IdColumn = None,
-    answer_column: AnswerColumn = None,
-    score: ScoreColumns = None,
-    system: SystemColumn = None,
-    cluster: Cluster = None,
-    test: Annotated[str, Option(help="randomization or bootstrap.")] = "randomization",
-    correction: Annotated[
-        str,
-        Option(
-            help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none."
-        ),
-    ] = "holm",
-    resamples: Annotated[
-        int, Option(min=1, max=MAX_RESAMPLES, help="Resamples of tests and intervals.")
-    ] = RESAMPLES,
-    seed: Annotated[int, Option(min=0, help="The seed of the resampling.")] = 0,
-    human: Human = None,
-    lower_is_better: LowerIsBetter = None,
-    baseline: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Compare each system with this one only, by its name in the tables. Default: all pairs.",
-        ),
-    ] = None,
-    format: Format = "table",
-    percent: Percent = False,
-    decimals: Decimals = None,
-    short_signatures: ShortSignatures = False,
-    all_scores: AllScores = False,
-    output: Output = None,
-    **options: Any,
-) -> None:
-    """Compare systems on the same questions, with scores, paired differences, and paired tests.
-
-    Differences have intervals, and p-values are corrected for several pairs.
-
-    All questions of the config count, unanswered ones as in the official score. Without --scores,
-    the systems are compared by the benchmark's main score, and logs of any other task by each score
-    that all of them have, on the questions that both systems of a pair have. Logs of several tasks
-    are compared on each task that two systems have.
-    """
-    from qabench.runs import comparing
-
-    benchmark, paths = benchmark_and_files(files)
-    if output:
-        check_writable(output, [questions, human, *files_of(paths)])
-    form = number_form(percent, decimals)
-    inputs = score_tables(paths, score, id_column, system, cluster)
-    with columns_named(id_column, answer_column), scoring_progress() as progress:
-        comparison = comparing.compare(
-            benchmark.name,
-            config,
-            inputs,
-            scores,
-            test=test,
-            correction=correction,
-            resamples=resamples,
-            seed=seed,
-            questions=questions,
-            by=by or (),
-            human=human,
-            cluster=cluster,
-            lower_is_better=lower_is_better or (),
-            baseline=baseline,
-            progress=progress,
-            **options,
-        )
-    comparisons = (comparison, *comparison.others)
-    # A system may be compared by several scores: its notes are printed once.
-    whole: dict[int, Evaluation] = {}
-    for one_task in comparisons:
-        # The evaluations of groups are parts of those of a task.
-        if one_task.group is None:
-            for evaluation in one_task.evaluations.values():
-                whole[id(evaluation)] = evaluation
-    evaluations, notes = list(whole.values()), list(comparison.notes)
-    document = {"comparisons": [each.as_dict() for each in comparisons], "notes": notes}
-    if output:
-        write_json(output, document)
-    if format == "csv":
-        print_table(number_table(rows_of_comparisons(comparisons), OF_PAIRS), "csv")
-    elif format in DOCUMENTS:
-        write_document(comparison.document(format, form, all_scores, _titles(evaluations)))
-    else:
-        print_tables(comparison.score_tables(form, all_scores), format, document)
-    print_notes(evaluations, notes, format, short_signatures)
-
-
-# --- What is scored
-
-
 @dataclass
 class _Request:
     """What is scored with one benchmark: files or evaluations, by which scores, with its options."""
@@ -439,9 +278,6 @@ def _known_scores(benchmark: Benchmark, names: Sequence[str]) -> list[str]:
     return known_names
 
 
-# --- What commands print of evaluations
-
-
 def _scored_again(
     named_first: Benchmark,
     target: Benchmark,
@@ -472,166 +308,3 @@ def corrected_sources(sources: Evaluations, human: str) -> Evaluations:
 
     evaluations, notes = with_human(sources.evaluations, human)
     return replace(sources, evaluations=evaluations, notes=[*sources.notes, *notes])
-
-
-def show(
-    sources: Evaluations,
-    format: str,
-    by: Sequence[str] = (),
-    output: Path | None = None,
-    all_scores: bool = False,
-    per_item: Path | None = None,
-    *,
-    form: NumberForm = PLAIN,
-    score_only: bool = False,
-    short_signatures: bool = False,
-) -> None:
-    """Write and print evaluations as the options of a command say.
-
-    Files are written first: if the reader of standard output stops early, as ``head`` does, they
-    are complete.
-    """
-    evaluations = sources.evaluations
-    if by:
-        for evaluation in evaluations:
-            _check_groupings(evaluation, by)
-    document: Json = {}
-    if output or format == "json":
-        reports = [report(evaluation, by) for evaluation in evaluations]
-        document = {"evaluations": reports, "notes": list(sources.notes)}
-    if output:
-        write_json(output, document)
-    if per_item:
-        write_text(per_item, per_item_lines(evaluations))
-    if format == "json":
-        print_json(document)
-    elif score_only:
-        write_document("".join(map(_numbers_line, evaluations, repeat(all_scores), repeat(form))))
-    elif format == "csv":
-        rows: list[Json] = []
-        for group in _by_config(evaluations):
-            rows += rows_of_scores(group, labels(group), by)
-        print_table(number_table(rows, OF_SCORES), "csv")
-    else:
-        print_evaluations(evaluations, by, format, all_scores, form)
-    # With --score-only, a program reads standard output, so notes are printed on standard error.
-    notes_format = "numbers" if score_only else format
-    print_notes(evaluations, sources.notes, notes_format, short_signatures)
-
-
-def _check_groupings(evaluation: Evaluation, names: Sequence[str]) -> None:
-    """Raise InputError if an evaluation has no such grouping."""
-    allowed = evaluation.groupings()
-    for name in names:
-        if name not in allowed:
-            config = f"{benchmark_of(evaluation.benchmark).title} {evaluation.config}"
-            raise unknown_name(f"{config} has no grouping", name, allowed)
-
-
-def _numbers_line(evaluation: Evaluation, all_scores: bool, form: NumberForm) -> str:
-    """Return the values of the shown scores of an evaluation as one line."""
-    scores = shown_scores(evaluation.scores(), all_scores).values()
-    numbers = [form.fitting([score.spec]).number(score.value) for score in scores]
-    return " ".join(numbers) + "\n"
-
-
-def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
-    """Return an evaluation as JSON data. "official" has what the authors' scorer would print."""
-    benchmark = benchmark_of(evaluation.benchmark)
-    document = evaluation.as_dict(by) | {"official": None}
-    if evaluation.answered and (shape := benchmark.report().official_shape(evaluation)):
-        document["official"] = shape
-    return document
-
-
-def is_official(evaluation: Evaluation) -> bool:
-    """Tell whether the scores that the authors report are all there, and none deviates."""
-    reported = [score for score in evaluation.scores().values() if score.spec.official]
-    return bool(reported) and not any(map(evaluation.deviations, reported))
-
-
-def print_evaluations(
-    evaluations: Sequence[Evaluation],
-    by: Sequence[str],
-    format: str,
-    all_scores: bool = False,
-    form: NumberForm = PLAIN,
-) -> None:
-    """Print the scores, and then the groups.
-
-    In a terminal, each config has a table with one row per score and evaluation. For documents, the
-    scores are columns.
-    """
-    if format in DOCUMENTS:
-        # Imported here because it imports NumPy.
-        from qabench.evaluation.score_papers import paper_tables
-
-        scored = [evaluation for evaluation in evaluations if evaluation.scores()]
-        papers = paper_tables(scored, by, form, all_scores, _titles(evaluations))
-        texts = [paper.formatted(format) for paper in papers]
-        for group in _by_config(evaluations):
-            for table in correction_tables(group, labels(group)):
-                texts.append(table.formatted(format))
-        write_document("\n".join(texts))
-        return
-    tables = []
-    for group in _by_config(evaluations):
-        names = labels(group)
-        if any(evaluation.scores() for evaluation in group):
-            tables.append(score_table(group, names, all_scores, form))
-            tables += correction_tables(group, names)
-        for grouping in by:
-            heading = f"By {benchmark_of(group[0].benchmark).groupings.get(grouping, grouping)}"
-            if len(_by_config(evaluations)) > 1:
-                heading += f", {group[0].questions}"
-            tables.append(group_table(group, names, grouping, heading, all_scores, form))
-    print_tables(tables, format)
-
-
-def _titles(evaluations: Sequence[Evaluation]) -> dict[str, str]:
-    """Return the titles of the evaluations' benchmarks by name."""
-    titles = {}
-    for evaluation in evaluations:
-        # The placeholder for tasks of other packages has no name and no title.
-        if evaluation.benchmark:
-            titles[evaluation.benchmark] = benchmark_of(evaluation.benchmark).title
-    return titles
-
-
-def print_notes(
-    evaluations: Sequence[Evaluation],
-    notes: Sequence[str],
-    format: str,
-    short_signatures: bool = False,
-) -> None:
-    """Print problems, deviations and signatures. On stderr unless the format is a table."""
-    write = say if format == "table" else say_on_stderr
-    notes_by_system = {}
-    for label, evaluation in zip(labels(evaluations), evaluations, strict=True):
-        notes_by_system[label] = _notes_of(evaluation, short_signatures)
-    # Systems with the same note share one line, which names them.
-    lines = with_systems(notes_by_system)
-    for systems, (text, style) in lines:
-        write(systems + text, style)
-    # Notes of a comparison contain the notes of logs of other tasks, which are printed already.
-    printed = {systems + text for systems, (text, _) in lines}
-    for note in notes:
-        if note not in printed:
-            write(note, "yellow")
-
-
-def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
-    """Return lists of evaluations on the same questions, which share tables."""
-    return list(grouped((evaluation.questions, evaluation) for evaluation in evaluations).values())
-
-
-def _notes_of(evaluation: Evaluation, short_signatures: bool) -> list[tuple[str, str]]:
-    """Return the notes about an evaluation as pairs of text and style."""
-    notes = notes_of(evaluation)
-    if short_signatures:
-        notes = [note for note in notes if note.kind != "signature"]
-        # Without scores, there is nothing that a signature could describe.
-        if not evaluation.why_unscored():
-            for group, line in evaluation.short_signatures().items():
-                notes.append(Note("signature", f"{group}: {line}"))
-    return [(note.text, STYLES[note.kind]) for note in notes]

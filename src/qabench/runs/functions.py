@@ -182,7 +182,8 @@ def _run_model(
 ) -> Evaluation:
     """Run a model as ``qabench run`` does, and return the evaluation of its log."""
     # Imported here because it imports Inspect AI.
-    from qabench.runs.running import Watch, start
+    from qabench.runs.running import start
+    from qabench.runs.watching import Watch
 
     benchmark = benchmark_of(name)
     folder = options.pop("log_dir", "logs")

@@ -9,8 +9,8 @@ from typing import Annotated
 from typer import Option
 
 from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.cli.evaluations import show
 from qabench.cli.options import Format
-from qabench.cli.score import show
 from qabench.evaluation.scoring import Item
 from qabench.io.files import check_writable, write_text
 from qabench.runs.predictions import evaluate_predictions

@@ -13,8 +13,8 @@ from qabench.benchmarks.expertqa.facts import Unscored
 from qabench.benchmarks.expertqa.factscore import fact_score
 from qabench.benchmarks.expertqa.kept import back_up_lost, keys_of
 from qabench.benchmarks.expertqa.labels import share_supported, supported_outcomes
+from qabench.cli.evaluations import print_evaluations, print_notes
 from qabench.cli.output import say, warn
-from qabench.cli.score import print_evaluations, print_notes
 from qabench.data.predictions import read_predictions
 from qabench.errors import some
 from qabench.evaluation import Evaluation
