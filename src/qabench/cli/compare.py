@@ -106,7 +106,9 @@ def compare(
     if output:
         check_writable(output, [questions, human, *files_of(paths)])
     form = number_form(percent, decimals)
-    inputs = score_tables(paths, score, id_column, system, cluster)
+    inputs: list[Any] = list(paths)
+    if score is not None or system is not None:
+        inputs = score_tables(paths, score, id_column, system, cluster)
     with columns_named(id_column, answer_column), scoring_progress() as progress:
         comparison = comparing.compare(
             benchmark.name,

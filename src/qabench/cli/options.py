@@ -273,11 +273,9 @@ def score_tables(
     system: str | None,
     cluster: str | None,
 ) -> list[Any]:
-    """Return the evaluations of tables of scores, or the paths without ``--score``."""
+    """Return the evaluations of tables of scores. Raises InputError without ``--score``."""
     if scores is None:
-        if system is not None:
-            raise InputError(f"--system {system} needs --score: the column with the scores")
-        return list(paths)
+        raise InputError(f"--system {system} needs --score: the column with the scores")
     from qabench.runs.score_tables import read_scores
     from qabench.runs.sources import name_and_path, with_name
 
@@ -285,7 +283,9 @@ def score_tables(
     for argument in paths:
         name, path = name_and_path(argument)
         own = read_scores(path, scores, id=id_column or "id", system=system, cluster=cluster)
-        evaluations += with_name(own, name)
+        if name:
+            own = with_name(own, name)
+        evaluations += own
     return evaluations
 
 

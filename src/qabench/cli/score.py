@@ -128,13 +128,8 @@ def score(
             raise unknown_name(
                 f"{first_benchmark.title} has no grouping", name, first_benchmark.groupings
             )
-    protected: list[str | Path | None] = [questions, human]
-    for _, named in sections:
-        protected += files_of(named)
-    if output:
-        check_writable(output, [*protected, per_item])
-    if per_item:
-        check_writable(per_item, protected)
+    if output or per_item:
+        _check_outputs(output, per_item, sections, [questions, human])
     form = number_form(percent, decimals)
     if score_only and format != "table":
         raise InputError(f"--score-only prints numbers, so that --format {format} has no effect")
@@ -142,10 +137,9 @@ def score(
         raise InputError(
             f"--score reads scores of any tool, which {target.title} does not compute; leave the benchmark out"
         )
-    tables = score_tables(paths, score, id_column, system, cluster)
-    if benchmark is None:
-        requests[0].inputs = tables
-    else:
+    if score is not None or system is not None:
+        requests[0].inputs = score_tables(paths, score, id_column, system, cluster)
+    if benchmark is not None:
         inputs = _scored_again(
             first_benchmark, target, config, paths, scores, questions, requests[0].options
         )
@@ -178,8 +172,7 @@ def score(
     # Add what only the user knows: clusters, labels of people, and which scores are errors.
     sources = Evaluations(evaluations, notes)
     if cluster:
-        clustered = with_clusters(sources.evaluations, cluster)
-        sources = replace(sources, evaluations=clustered)
+        sources = replace(sources, evaluations=with_clusters(evaluations, cluster))
     if human:
         sources = corrected_sources(sources, human)
     if lower_is_better:
@@ -210,6 +203,22 @@ def score(
             has_problem = bool(evaluation.problem_sentences())
             if has_problem or (claims_official and not is_official(evaluation)):
                 raise Exit(2)
+
+
+def _check_outputs(
+    output: Path | None,
+    per_item: Path | None,
+    sections: Sequence[tuple[Benchmark, list[str]]],
+    others: Sequence[str | Path | None],
+) -> None:
+    """Check that the outputs can be written, and that neither replaces an input or the other one."""
+    inputs = list(others)
+    for _, paths in sections:
+        inputs += files_of(paths)
+    if output:
+        check_writable(output, [*inputs, per_item])
+    if per_item:
+        check_writable(per_item, inputs)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from qabench.adapters.files import evaluate_systems
 from qabench.benchmarks import Benchmark
 from qabench.data.joining import WITHOUT_PREDICTION
 from qabench.data.predictions import Predictions, read_predictions
@@ -31,6 +32,35 @@ from qabench.runs.lm_eval_samples import (
 
 # JSON in ASCII writes a character beyond 16 bits as two escapes of six characters each.
 CHARACTERS_IN_JSON = 12
+
+
+def evaluate_samples(
+    benchmark: Benchmark,
+    config: str | None,
+    path: Path,
+    samples: Sequence[SourceRow],
+    questions: Path | None = None,
+    **options: Any,
+) -> list[Evaluation]:
+    """Score the answers in a file's samples, by the benchmark's scorer. One evaluation per system.
+
+    Args:
+        benchmark: the benchmark.
+        config: the config's name. None for the config that the harness evaluated.
+        path: the file.
+        samples: its rows.
+        questions: a file of questions, used instead of a config's questions.
+        **options: see ``evaluate_systems``.
+    """
+    predictions = predictions_in_samples(benchmark, path, samples)
+    if config is None and questions is None:
+        config = config_of_samples(benchmark, path)
+    evaluations = []
+    for scored in evaluate_systems(benchmark, config, predictions, questions=questions, **options):
+        # The samples also say how the model was asked, and which questions the harness left out.
+        signed = with_harness_facts(scored, benchmark, path, samples, config, questions)
+        evaluations.append(over_asked(signed, predictions))
+    return evaluations
 
 
 def predictions_in_samples(

@@ -10,7 +10,6 @@ from qabench.adapters.files import evaluate_systems
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.containers import prediction_rows
-from qabench.data.predictions import Predictions
 from qabench.errors import InputError, some
 from qabench.evaluation import Evaluation
 from qabench.evaluation.score_spec import Names
@@ -71,15 +70,21 @@ def evaluate_predictions(
             "give the predictions: evaluate_predictions(NAME, PREDICTIONS), or (NAME, CONFIG, PREDICTIONS) for "
             "another config than the default"
         )
-    evaluations = evaluations_of(
-        benchmark_of(name),
-        config,
-        predictions,
-        scores,
-        questions=questions,
-        progress=progress,
-        **options,
-    )
+    benchmark = benchmark_of(name)
+    questions = None if questions is None else Path(questions)
+    if isinstance(predictions, str | Path) and is_log(predictions):
+        # Names are checked first, because reading a log takes long.
+        benchmark.selected_groups(scores)
+        options = benchmark.checked_options(options)
+        # Imported here because it imports the model client.
+        from qabench.runs.log import read_run
+
+        run = with_scores(read_run(predictions, questions, **options), scores)
+        check_is_of(run, benchmark, config)
+        evaluations = [run]
+    else:
+        options |= {"questions": questions, "progress": progress}
+        evaluations = evaluations_of(benchmark, config, predictions, scores, **options)
     if len(evaluations) > 1:
         systems = [evaluation.model for evaluation in evaluations]
         raise InputError(
@@ -101,61 +106,36 @@ def evaluations_of(
     predictions: Any,
     scores: Names = None,
     *,
-    questions: str | Path | None = None,
+    questions: Path | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> list[Evaluation]:
-    """Return one evaluation per system. See ``evaluate_predictions``."""
-    groups = benchmark.selected_groups(scores)
-    options = benchmark.checked_options(options)
-    questions = None if questions is None else Path(questions)
-    if isinstance(predictions, str | Path) and is_log(predictions):
-        # Imported here because it imports the model client.
-        from qabench.runs.log import read_run
-
-        evaluation = with_scores(read_run(predictions, questions, **options), scores)
-        check_is_of(evaluation, benchmark, config)
-        return [evaluation]
-
+    """Return one evaluation per system in predictions. See ``evaluate_predictions``."""
+    scoring_options: dict[str, Any] = {
+        "groups": benchmark.selected_groups(scores),
+        "progress": progress,
+        **benchmark.checked_options(options),
+    }
     # Some options say how a file is read, and the scorer takes the others.
     reading_options = {}
     for option in benchmark.options:
-        if option.method == "read" and option.name in options:
-            reading_options[option.name] = options.pop(option.name)
+        if option.method == "read" and option.name in scoring_options:
+            reading_options[option.name] = scoring_options.pop(option.name)
 
-    # Read the predictions, which may be in samples of lm-evaluation-harness.
-    samples = None
-    if isinstance(predictions, str | Path):
+    if isinstance(predictions, str | Path) and (samples := lm_eval_rows(Path(predictions))):
+        from qabench.runs.lm_eval_predictions import evaluate_samples
+
         path = Path(predictions)
-        samples = lm_eval_rows(path)
-    if samples:
-        from qabench.runs import lm_eval_predictions
-
-        predictions = lm_eval_predictions.predictions_in_samples(benchmark, path, samples)
-        if config is None and questions is None:
-            config = lm_eval_predictions.config_of_samples(benchmark, path)
-    if not isinstance(predictions, Predictions):
+        evaluations = evaluate_samples(
+            benchmark, config, path, samples, questions, **scoring_options
+        )
+    else:
         if not isinstance(predictions, str | Path):
             predictions = prediction_rows(predictions, benchmark.prediction_fields)
-        predictions = benchmark.read(predictions, **reading_options)
-
-    # Score them.
-    evaluations = evaluate_systems(
-        benchmark,
-        config,
-        predictions,
-        groups=groups,
-        questions=questions,
-        progress=progress,
-        **options,
-    )
-    if samples:
-        # The samples also say how the model was asked, and which questions the harness left out.
-        with_facts = []
-        for evaluation in evaluations:
-            evaluation = lm_eval_predictions.with_harness_facts(
-                evaluation, benchmark, path, samples, config, questions
-            )
-            with_facts.append(lm_eval_predictions.over_asked(evaluation, predictions))
-        evaluations = with_facts
+        read = benchmark.read(predictions, **reading_options)
+        evaluations = evaluate_systems(
+            benchmark, config, read, questions=questions, **scoring_options
+        )
+    if scores is None:
+        return evaluations
     return [with_scores(evaluation, scores) for evaluation in evaluations]

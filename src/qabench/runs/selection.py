@@ -18,7 +18,11 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     If a log lacks groups of scores that were asked for, they are added to its problems. Without
     ``names``, these are the groups that its run was asked for.
     """
+    is_run = evaluation.setting != PREDICTIONS
     if names is None:
+        # The scorer has already reported the groups that a file of predictions lacks.
+        if not is_run:
+            return evaluation
         return _with_problems(evaluation, _asked_in_run(evaluation))
     title = evaluation.path or evaluation.config
     if evaluation.benchmark:
@@ -32,7 +36,9 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     for group, line in evaluation.signatures.items():
         if group not in dropped:
             signatures[group] = line
-    evaluation = _with_cutoffs_named(_with_problems(evaluation, specs), specs)
+    if is_run:
+        evaluation = _with_problems(evaluation, specs)
+    evaluation = _with_cutoffs_named(evaluation, specs)
     return replace(evaluation, score_specs=specs, signatures=signatures)
 
 

@@ -85,15 +85,11 @@ def read_evaluations(
             systems += _read(file, benchmark, config, notes, scores=stems(scores), **options)
         if len(files) > 1:
             systems = _samples_of_systems(systems)
-        evaluations += with_name(systems, name)
-
-    # A log that was resumed and the newer log have the same answers, which must not count twice.
-    evaluations, superseded = without_superseded(evaluations)
-    resumed_by = {evaluation.origin: evaluation.path for evaluation in evaluations}
-    for evaluation in superseded:
-        newer_log = resumed_by[evaluation.origin]
-        notes.append(f"{evaluation.path} is left out, because {newer_log} resumed this run")
-    notes += filter(None, map(incomplete, evaluations))
+        if name:
+            systems = with_name(systems, name)
+        evaluations += systems
+    if any(evaluation.setting != PREDICTIONS for evaluation in evaluations):
+        evaluations = _latest_runs(evaluations, notes)
 
     # Join samples of one system, and add pass@k, which needs all of them.
     if samples and evaluations:
@@ -101,7 +97,23 @@ def read_evaluations(
         if _have_one_answer(evaluations):
             notes.append("--samples: each question has one answer, so there is no pass@k")
     evaluations = _with_named_passes(evaluations, scores, ks)
-    return Evaluations(_with_distinct_names(evaluations), notes)
+    if len(evaluations) > 1:
+        evaluations = _with_distinct_names(evaluations)
+    return Evaluations(evaluations, notes)
+
+
+def _latest_runs(evaluations: Sequence[Evaluation], notes: list[str]) -> list[Evaluation]:
+    """Leave out runs that other runs resumed, and add notes about these and incomplete runs.
+
+    A log that was resumed and the newer log have the same answers, which must not count twice.
+    """
+    latest, superseded = without_superseded(evaluations)
+    resumed_by = {evaluation.origin: evaluation.path for evaluation in latest}
+    for evaluation in superseded:
+        newer_log = resumed_by[evaluation.origin]
+        notes.append(f"{evaluation.path} is left out, because {newer_log} resumed this run")
+    notes += filter(None, map(incomplete, latest))
+    return latest
 
 
 def _with_named_passes(
@@ -139,9 +151,7 @@ def name_and_path(argument: str | Path) -> tuple[str, str | Path]:
 
 
 def with_name(evaluations: Sequence[Evaluation], name: str) -> list[Evaluation]:
-    """Return evaluations of a system to which the user gave a name, if it is not ""."""
-    if not name:
-        return list(evaluations)
+    """Return evaluations of a system to which the user gave a name."""
     return [replace(evaluation, given_name=name) for evaluation in evaluations]
 
 
