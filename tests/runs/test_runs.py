@@ -244,6 +244,31 @@ def test_a_killed_run_resumes(server: OpenAIServer, options: list[str], tmp_path
     assert len(server.calls) <= 5 * QUESTIONS + killed * in_flight + 3 * PROBE
 
 
+def test_a_killed_run_without_caches_keeps_its_answers(
+    server: OpenAIServer, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that is killed loses the cache and Inspect's buffer, so only the log is left."""
+    each = 3  # fewer than the 10 that Inspect collects before it writes the log
+    words = ["fanoutqa", *options, "--epochs", "5", "--scores", "acc", "--prompt", "qabench"]
+    hold = threading.Event()
+    for number in (1, 2):
+        held_from = len(server.calls) + PROBE + each
+        server.fault = lambda call, body, first=held_from: Fault(hold=hold) if call >= first else None
+        command = [sys.executable, "-P", "-m", "qabench", "run", *words, "--max-connections", "1"]
+        running = subprocess.Popen(command, env=os.environ | {"XDG_DATA_HOME": str(tmp_path / f"data{number}")})
+        server.wait_for_calls(held_from + 1)
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
+        newest = max(tmp_path.glob("*.eval"), key=lambda path: path.stat().st_mtime)
+        until = time.monotonic() + 20
+        while (kept := len(whole_log(newest).samples)) < number * each and time.monotonic() < until:
+            time.sleep(0.1)
+        running.kill()
+        running.wait()
+        assert kept == number * each
+        words = ["--resume", str(newest)]
+    hold.set()
+
+
 def test_the_export_command_writes_records_for_datasets(log: Path, done: Evaluation, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(log)])
     assert result.exit_code == 0 and result.stdout == predictions(done)

@@ -107,6 +107,7 @@ def start(
         metadata["solver"] = solver_with_digest(solver)
     if metadata:
         options["metadata"] = metadata
+    options = _writing_options(cache, solver) | options
     model_config = _generation(options)
     watch = watch or Watch(Path(log_dir))
     failure = f"{benchmark.title}, {setting.name}, with {model} could not start"
@@ -194,8 +195,9 @@ def resume(
     model_config = _generation(options)
     watch.reused = sum(sample.error is None for sample in trusted.samples or ())
     failure = f"the run of {log} cannot be resumed"
-    cache = trusted.plan.config.cache
+    cache = bool(trusted.plan.config.cache)
     model_args, solver = spec.model_args, spec.solver
+    options = _writing_options(cache, solver) | options
     # Arguments that the user wrote, now or for the run on this machine, may name a model or a
     # server. The arguments in a log from elsewhere may not.
     arguments_of_user = task_args
@@ -234,6 +236,19 @@ def resume(
             # Inspect returns the first of its logs, but an interrupted run may have none.
             raise watch.interrupted() from None
         return watch.path_of(logs)
+
+
+def _writing_options(cache: bool, solver: str | None) -> dict[str, Any]:
+    """Return the options of Inspect that say when finished answers are written to the log.
+
+    By default, Inspect collects up to 10 answers for a minute. If the process is killed, they are
+    only in its database in the user's folder, which a container loses. With the cache, they can be
+    asked again at no cost. Otherwise, and for a solver, whose tools are not cached, each answer is
+    written as soon as it is finished. That takes 2 ms more per question, because the log is copied.
+    """
+    if cache and not solver:
+        return {}
+    return {"log_buffer": 1}
 
 
 def _generation(options: Mapping[str, Any]) -> GenerateConfig:
