@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,21 @@ from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.labels import labels
 from qabench.runs import models, watching
-from qabench.runs.log import read_run
+from qabench.runs.inspect_logs import read_samples_by_inspect
+from qabench.runs.log import other_models, read_run
+from qabench.runs.log_types import Sample
 from qabench.runs.models import make_model, probe
+from qabench.runs.plain import read_plain_header, read_plain_samples
 from qabench.runs.running import resume, start
 from qabench.runs.watching import Watch
 
 OPTIONS: dict[str, Any] = {"cache": False, "max_connections": 1, "task_args": {"config": "sample"}}
+
+
+def both_readers(log: Path) -> Iterator[list[Sample]]:
+    header = read_plain_header(log)
+    yield list(read_plain_samples(log, header.positions, 1))
+    yield read_samples_by_inspect(log, header.status)[1]
 
 
 @pytest.fixture
@@ -52,6 +62,20 @@ def test_another_name_in_the_first_reply_is_said(name: str, sentences: list[str]
     server.fault = lambda number, body: Fault(200, body=completion("ready", name))
     probe("openai-api/qabench/m", server.base_url, None, None, None, said.append)
     assert said == sentences
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["org/m", "m", "other-7b"])
+def test_another_model_in_later_replies_is_noted(name: str, server: OpenAIServer, arguments: dict[str, Any]) -> None:
+    server.fault = lambda number, body: Fault(body=completion("1", name)) if number == 2 else None
+    log = start(FELM, FELM.settings[0], "org/m", **arguments, **OPTIONS, limit=3)
+    again = CliRunner().invoke(app, ["score", "felm", str(log)])
+    note = "the server calls the model other-7b in 1 of 3 replies, not org/m: one of the two names may be an alias"
+    assert (note in " ".join(again.output.split())) == (name == "other-7b")
+    # The plain reader and Inspect's classes read the same name.
+    assert [len(other_models("openai-api/x/org/m", samples)) for samples in both_readers(log)] == [
+        name == "other-7b"
+    ] * 2
 
 
 @pytest.mark.parametrize("retries", [0, 1])

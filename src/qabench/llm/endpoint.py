@@ -75,6 +75,22 @@ class Endpoint:
         return client
 
 
+def is_another_model(asked: str, name_in_reply: str) -> bool:
+    """Tell whether a server's reply names another model than the one that was asked.
+
+    Some servers have one model, and reply with it whatever name is asked for. The name that was
+    asked for may also be an alias. Providers with their own API reply with names of versions, so
+    only models in ``ADDRESSED`` are compared.
+
+    Args:
+        asked: Inspect's name of the model.
+        name_in_reply: the name in the reply, or "" if it has none.
+    """
+    if not asked.startswith(ADDRESSED) or not name_in_reply:
+        return False
+    return not f"/{asked}".endswith(f"/{name_in_reply}")
+
+
 @contextmanager
 def without_account(model: str) -> Iterator[None]:
     """Hide the user's OpenAI account from a client, which would send it to another server.

@@ -188,6 +188,7 @@ def _sample_of(sample: EvalSample) -> Sample:
         messages=list(map(_message, sample.messages)),
         has_output=bool(output.choices),
         completion=output.completion or "",
+        model_in_reply=output.model or "",
         stop_reason=output.stop_reason if output.choices else None,
         output_error=output.error,
         is_too_long=too_long(output),

@@ -6,6 +6,7 @@ import ast
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
@@ -26,6 +27,7 @@ from qabench.evaluation import (
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.signature import Field, merged
 from qabench.io.redaction import printable
+from qabench.llm.endpoint import is_another_model
 from qabench.llm.exchange import TOO_LONG
 from qabench.runs.archive import (
     check_archive,
@@ -148,6 +150,7 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
     signatures = dict(metadata.get("signatures") or {})
     for group, lines_of_group in lines.items():
         signatures[group] = merged(lines_of_group)
+    notes = other_models(log.model, samples)
     has_scores = any(record.scores for record in records)
     # Users know a local model by its folder.
     local = {}
@@ -170,6 +173,7 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
         server=log.server,
         given_name=metadata.get(NAME) or "",
         arguments=log.task_args | log.generation | local,
+        notes=notes,
         **benchmark.scoring(),
     )
     invalidated = sum(record.detail.get(INVALIDATED, False) for record in records)
@@ -177,6 +181,23 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
         what = f"{invalidated} answers" if invalidated else "the log"
         return evaluation.signed({INVALIDATED: _INVALIDATED}, invalidated=what)
     return evaluation
+
+
+def other_models(asked: str, samples: Iterable[Sample]) -> list[str]:
+    """Return a note for each model that replies name instead of the one that was asked."""
+    n_replies: Counter[str] = Counter()
+    for sample in samples:
+        n_replies[sample.model_in_reply] += sample.has_output
+    # A model at an address is named "openai-api/SERVICE/NAME", and its NAME may have slashes.
+    asked_name = asked.split("/", 2)[-1]
+    notes = []
+    for name, count in n_replies.items():
+        if is_another_model(asked, name):
+            notes.append(
+                f"the server calls the model {printable(name)} in {count} of {n_replies.total()} replies, not "
+                f"{printable(asked_name)}: one of the two names may be an alias, or another model answered"
+            )
+    return notes
 
 
 def scored_record(sample: Sample) -> tuple[Record, dict[str, str]]:

@@ -121,6 +121,7 @@ class Sample:
         messages: the conversation.
         has_output: whether the model returned anything.
         completion: the text of the last reply.
+        model_in_reply: the name that the last reply has for its model, or "" if it has none.
         stop_reason: why the last reply ended.
         output_error: the error that came instead of a reply.
         is_too_long: whether the reply is a server's error about a prompt that is too long.
@@ -141,6 +142,7 @@ class Sample:
     messages: Sequence[Message]
     has_output: bool
     completion: str
+    model_in_reply: str
     stop_reason: str | None
     output_error: str | None
     is_too_long: bool

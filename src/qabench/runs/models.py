@@ -31,7 +31,7 @@ from qabench.io.http_error import HttpError, reason_of
 from qabench.io.limits import Limits, json_of
 from qabench.io.redaction import printable
 from qabench.io.workers import run_sync
-from qabench.llm.endpoint import ADDRESSED, IN_PROCESS
+from qabench.llm.endpoint import ADDRESSED, IN_PROCESS, is_another_model
 from qabench.llm.exchange import MAX_REPLY_BYTES, limited_replies
 from qabench.llm.inspect_providers import check_provider, quiet_transformers, unknown_argument
 from qabench.runs.task_options import Arguments
@@ -221,11 +221,8 @@ async def _call_once(make: Callable[..., Any], config: Any, say: Callable[[str],
         finally:
             sentence.cancel()
             await instance.api.aclose()
-    model = str(instance)
-    is_name_asked_for = not name_in_reply or f"/{model}".endswith(f"/{name_in_reply}")
-    if model.startswith(ADDRESSED) and not is_name_asked_for:
-        # Some servers have one model, and reply with it whatever name is asked for. This is only a
-        # note, because the name that was asked for may also be an alias.
+    if is_another_model(str(instance), name_in_reply):
+        # This is only a note, because the name that was asked for may be an alias.
         say(f"the server calls the model {printable(name_in_reply)} in its reply")
 
 

@@ -94,6 +94,7 @@ _SAMPLE = {
     "output": {
         "choices": [{"stop_reason": str | None, "message": _MESSAGE}],
         "completion": str | None,
+        "model": str | None,
         "error": str | None,
     },
     "scores": ({...: _SCORE}, None),
@@ -217,6 +218,7 @@ def _sample(values: Json) -> Sample:
         messages=list(map(_message, values["messages"])),
         has_output=bool(output["choices"]),
         completion=completion,
+        model_in_reply=output.get("model") or "",
         stop_reason=stop_reason,
         output_error=output.get("error"),
         is_too_long=stop_reason == "model_length" and output.get("usage") is None,
