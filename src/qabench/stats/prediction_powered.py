@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ MISTAKES_ENOUGH = 5
 # Up to this variance, numbers differ by rounding only.
 NO_VARIANCE = 1e-18
 Codes = npt.NDArray[np.int64]
-"""The number of each item's cluster."""
+"""Clusters by number, such as that of each item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Corrected:
         interval: the corrected mean (or difference) and its interval.
         verdicts: the mean of the judge's verdicts alone (or their difference).
         labels: the mean of the labels alone (or their difference).
-        labeled: the number of labeled items.
-        n: the number of items.
+        labeled: the number of labeled items. For a difference, that of the system with fewer.
+        n: the number of items. For a difference, that of the system with more.
         weight: the weight of the verdicts, from 0 (useless) to 1. None for a difference.
         effective: the number of labels that would have this variance without a judge. None if
             unknown.
@@ -86,8 +86,8 @@ class _Estimate:
         weight: the weight of the verdicts, from 0 to 1.
         verdicts: the mean of all verdicts.
         labels: the mean of the labels.
-        labeled: whether each item has a label.
-        mistaken: whether each item has a label that is the opposite of the verdict.
+        is_labeled: whether each item has a label.
+        is_mistaken: whether each item has a label that is the opposite of the verdict.
         are_fractions: whether all verdicts and labels are between 0 and 1.
         are_shares: whether all labels are 0 or 1, with equal weights.
     """
@@ -97,15 +97,33 @@ class _Estimate:
     weight: float
     verdicts: float
     labels: float
-    labeled: npt.NDArray[np.bool_]
-    mistaken: npt.NDArray[np.bool_]
+    is_labeled: npt.NDArray[np.bool_]
+    is_mistaken: npt.NDArray[np.bool_]
     are_fractions: bool
     are_shares: bool
 
     @property
     def labeled_count(self) -> int:
         """Return the number of labeled items."""
-        return int(self.labeled.sum())
+        return int(self.is_labeled.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusterSums:
+    """What each cluster adds to the error of an estimate.
+
+    Items of one cluster may depend on each other, so the variance is the sum of the squared
+    influences of clusters, not of items (Liang and Zeger 1986).
+
+    Attributes:
+        influences: the sum of the influences of each cluster's items.
+        labeled_codes: the clusters with a label, each once, in ascending order.
+        unseen_variance: see ``_unseen_variance``.
+    """
+
+    influences: Array
+    labeled_codes: Codes
+    unseen_variance: float
 
 
 def corrected_mean(
@@ -138,20 +156,21 @@ def corrected_mean(
     """
     estimate = _estimate(verdicts, labels, weights)
     codes = _codes(clusters, len(estimate.influences))
-    groups = _labeled_groups(codes, estimate.labeled)
-    variance = _variance(estimate.influences, codes) + _unseen(estimate, codes)
-    value = estimate.value
-    if estimate.are_shares and groups == estimate.labeled_count:
+    sums = _cluster_sums(estimate, codes, int(codes.max()) + 1)
+    labeled_clusters = len(sums.labeled_codes)
+    variance = _variance(sums.influences) + sums.unseen_variance
+    if estimate.are_shares and labeled_clusters == estimate.labeled_count:
         # As in Wilson's interval of labels without a judge: the variance of a share follows from
         # the share, and is not estimated.
         quantile = normal_quantile()
     else:
-        quantile = student_quantile(_degrees_of_freedom(estimate, codes, groups))
-    if estimate.are_fractions:
-        low, high, size = _fraction_bounds(value, variance, groups, quantile)
-    else:
-        margin = quantile * sqrt(variance)
-        low, high, size = value - margin, value + margin, None
+        freedom = _degrees_of_freedom(
+            sums.influences, sums.labeled_codes, labeled_clusters, estimate.labeled_count
+        )
+        quantile = student_quantile(freedom)
+    lowest = 0 if estimate.are_fractions else None
+    value = estimate.value
+    low, high, effective = _bounds(value, variance, quantile, labeled_clusters, lowest)
     return Corrected(
         Interval(value, sqrt(variance), low, high),
         verdicts=estimate.verdicts,
@@ -159,7 +178,7 @@ def corrected_mean(
         labeled=estimate.labeled_count,
         n=len(estimate.influences),
         weight=estimate.weight,
-        effective=size,
+        effective=effective,
     )
 
 
@@ -189,61 +208,50 @@ def corrected_difference(
         first_weights: see ``corrected_mean``.
         second_weights: see ``corrected_mean``.
     """
-    estimates = (
-        _estimate(first, first_labels, first_weights),
-        _estimate(second, second_labels, second_weights),
-    )
+    first_estimate = _estimate(first, first_labels, first_weights)
+    second_estimate = _estimate(second, second_labels, second_weights)
     # There is one influence per item.
-    sizes = [len(estimate.influences) for estimate in estimates]
+    first_n, second_n = len(first_estimate.influences), len(second_estimate.influences)
     if second_clusters is None:
         second_clusters = clusters
-    if clusters is None and sizes[0] != sizes[1]:
-        raise InputError(f"paired items must be aligned: {sizes[0]} and {sizes[1]} verdicts")
+    if clusters is None and first_n != second_n:
+        raise InputError(f"paired items must be aligned: {first_n} and {second_n} verdicts")
     # One index for both systems, so that a question has the same code in both.
     index: dict[Hashable, int] = {}
-    codes = [
-        _codes(clusters, sizes[0], index),
-        _codes(second_clusters, sizes[1], index),
-    ]
-    code_count = max(int(numbers.max()) for numbers in codes) + 1
-    influences = []
-    labeled_codes = []
-    groups = []
-    label_counts = []
-    unseen = 0.0
-    for own_codes, estimate in zip(codes, estimates, strict=True):
-        influences.append(np.bincount(own_codes, estimate.influences, minlength=code_count))
-        groups.append(_labeled_groups(own_codes, estimate.labeled))
-        labeled_codes.append(np.unique(own_codes[estimate.labeled]))
-        label_counts.append(estimate.labeled_count)
-        unseen += _unseen(estimate, own_codes)
-    value = estimates[0].value - estimates[1].value
+    first_codes = _codes(clusters, first_n, index)
+    second_codes = _codes(second_clusters, second_n, index)
+    cluster_count = int(max(first_codes.max(), second_codes.max())) + 1
+    first_sums = _cluster_sums(first_estimate, first_codes, cluster_count)
+    second_sums = _cluster_sums(second_estimate, second_codes, cluster_count)
+    # The system with fewer labels limits what is known about the difference.
+    labeled_clusters = min(len(first_sums.labeled_codes), len(second_sums.labeled_codes))
+    labeled_count = min(first_estimate.labeled_count, second_estimate.labeled_count)
     # A question's errors cancel out where they are equal for both systems: that is the pairing.
-    influence = influences[0] - influences[1]
-    fewest = min(groups)
-    variance = float((influence**2).sum())
-    # This adds one question in each direction on which the systems differ, as the interval of
-    # Bonett and Price does. Few labels may show no difference even if there is one.
-    variance += max(2 / (fewest + 2) ** 2, unseen)
-    freedom = float(fewest - 1)
-    if fewest < min(label_counts):
-        squares: Array = np.square(influence[np.union1d(*labeled_codes)])
-        if squares.any():
-            freedom = min(freedom, degrees_of_freedom(squares))
-    t = student_quantile(freedom)
-    if all(estimate.are_fractions for estimate in estimates):
-        # The difference is in [-1, 1]. Wilson's interval is for [0, 1].
-        low, high, _ = _fraction_bounds((value + 1) / 2, variance / 4, fewest, t)
-        low, high = 2 * low - 1, 2 * high - 1
-    else:
-        margin = t * sqrt(variance)
-        low, high = value - margin, value + margin
+    influences = first_sums.influences - second_sums.influences
+    # Both numbers stand for differences that few labels do not show, so the larger one is enough:
+    # in simulations, their sum only made the intervals wider.
+    unseen = max(
+        _bonett_price_variance(labeled_clusters),
+        first_sums.unseen_variance + second_sums.unseen_variance,
+    )
+    variance = _variance(influences) + unseen
+    # The variance follows from the questions on which the systems differ, not from the difference.
+    # So it is always estimated, also for shares, and the quantile is always Student's.
+    labeled_codes = np.union1d(first_sums.labeled_codes, second_sums.labeled_codes)
+    quantile = student_quantile(
+        _degrees_of_freedom(influences, labeled_codes, labeled_clusters, labeled_count)
+    )
+    are_fractions = first_estimate.are_fractions and second_estimate.are_fractions
+    lowest = -1 if are_fractions else None
+    value = first_estimate.value - second_estimate.value
+    # The effective number is that of labels of one share, and not defined for a difference.
+    low, high, _ = _bounds(value, variance, quantile, labeled_clusters, lowest)
     return Corrected(
         Interval(value, sqrt(variance), low, high),
-        verdicts=estimates[0].verdicts - estimates[1].verdicts,
-        labels=estimates[0].labels - estimates[1].labels,
-        labeled=min(label_counts),
-        n=max(sizes),
+        verdicts=first_estimate.verdicts - second_estimate.verdicts,
+        labels=first_estimate.labels - second_estimate.labels,
+        labeled=labeled_count,
+        n=max(first_n, second_n),
         weight=None,
         effective=None,
     )
@@ -298,10 +306,10 @@ def _estimate(
 ) -> _Estimate:
     """Return the corrected mean of a system, with what each item adds to its error."""
     # The names f (verdicts), y (labels) and w are those of docs/how-it-works/judges.md.
-    all_f, all_y, labeled = _checked(verdicts, labels)
-    f, y = all_f[labeled], all_y[labeled]
+    all_f, all_y, is_labeled = _checked(verdicts, labels)
+    f, y = all_f[is_labeled], all_y[is_labeled]
     items, n = len(all_f), len(y)
-    label_weights = _label_weights(weights, labeled)
+    label_weights = _label_weights(weights, is_labeled)
     shares = label_weights / label_weights.sum()
     label_mean = float(shares @ y)
     covariance = float(shares @ ((y - label_mean) * (f - shares @ f)))
@@ -315,17 +323,17 @@ def _estimate(
     influences = w * (all_f - all_f.mean()) / items
     # With the root, the squares of equally weighted items sum to their variance (with n - 1)
     # divided by n.
-    influences[labeled] += shares * (residuals - residual_mean) * sqrt(n / (n - 1))
-    mistaken = labeled.copy()
-    mistaken[labeled] = np.abs(y - f) > 0.5
+    influences[is_labeled] += shares * (residuals - residual_mean) * sqrt(n / (n - 1))
+    is_mistaken = is_labeled.copy()
+    is_mistaken[is_labeled] = np.abs(y - f) > 0.5
     return _Estimate(
         value=residual_mean + w * float(all_f.mean()),
         influences=influences,
         weight=w,
         verdicts=float(all_f.mean()),
         labels=label_mean,
-        labeled=labeled,
-        mistaken=mistaken,
+        is_labeled=is_labeled,
+        is_mistaken=is_mistaken,
         are_fractions=in_unit_interval(all_f) and in_unit_interval(y),
         are_shares=bool(np.isin(y, (0, 1)).all()) and len(np.unique(label_weights)) == 1,
     )
@@ -349,23 +357,23 @@ def _checked(
     if not is_number.all():
         place = int(np.flatnonzero(~is_number)[0])
         raise InputError(f"the verdict on item {place} is {all_f[place]}; allowed: a finite number")
-    labeled = np.isfinite(all_y)
-    n = int(labeled.sum())
+    is_labeled = np.isfinite(all_y)
+    n = int(is_labeled.sum())
     if n < MIN_LABELED:
         raise InputError(
             f"{n} of {len(all_f)} items have a label; a correction needs {MIN_LABELED} or more"
         )
-    return all_f, all_y, labeled
+    return all_f, all_y, is_labeled
 
 
-def _label_weights(weights: Sequence[float] | None, labeled: npt.NDArray[np.bool_]) -> Array:
+def _label_weights(weights: Sequence[float] | None, is_labeled: npt.NDArray[np.bool_]) -> Array:
     """Return the weights of the labeled items, which are 1 by default."""
     if weights is None:
-        return np.ones(int(labeled.sum()))
+        return np.ones(int(is_labeled.sum()))
     all_weights = numbers_of("weights", weights, 1)
-    if len(all_weights) != len(labeled):
-        raise InputError(f"there are {len(all_weights)} weights for {len(labeled)} items")
-    label_weights = all_weights[labeled]
+    if len(all_weights) != len(is_labeled):
+        raise InputError(f"there are {len(all_weights)} weights for {len(is_labeled)} items")
+    label_weights = all_weights[is_labeled]
     if not (np.isfinite(label_weights).all() and (label_weights > 0).all()):
         raise InputError(f"a weight is {label_weights.min()}; allowed: numbers above 0")
     return label_weights
@@ -389,41 +397,60 @@ def _codes(clusters: Clusters, n: int, index: dict[Hashable, int] | None = None)
     return np.array(codes, dtype=np.int64)
 
 
-def _labeled_groups(codes: Codes, labeled: npt.NDArray[np.bool_]) -> int:
-    """Return the number of clusters with a label. Raises InputError if they are too few."""
-    groups = len(np.unique(codes[labeled]))
-    if groups < MIN_LABELED:
+def _cluster_sums(estimate: _Estimate, codes: Codes, cluster_count: int) -> _ClusterSums:
+    """Return what each cluster adds to the error of an estimate.
+
+    Args:
+        estimate: the estimate of one system.
+        codes: the cluster of each item.
+        cluster_count: the number of clusters, of which the system need not have all.
+
+    Raises:
+        InputError: too few clusters have a label.
+    """
+    labeled_codes = np.unique(codes[estimate.is_labeled])
+    if len(labeled_codes) < MIN_LABELED:
         raise InputError(
             f"all labels are of one question; a correction needs labels of {MIN_LABELED} or more"
         )
-    return groups
+    sums = np.bincount(codes, weights=estimate.influences, minlength=cluster_count)
+    # The sums are floats already, but NumPy's types say that they are whole numbers.
+    influences = sums.astype(np.float64)
+    return _ClusterSums(influences, labeled_codes, _unseen_variance(estimate, codes))
 
 
-def _degrees_of_freedom(estimate: _Estimate, codes: Codes, groups: int) -> float:
+def _variance(influences: Array) -> float:
+    """Return the variance of an estimate or difference by the influences of its clusters."""
+    return float((influences**2).sum())
+
+
+def _degrees_of_freedom(
+    influences: Array, labeled_codes: Codes, labeled_clusters: int, labeled_count: int
+) -> float:
     """Return the labeled clusters less one, or fewer if few clusters make up most of the variance.
 
     Questions with many items add more to the variance than others, and items of one question tend
     to be equal. The degrees of freedom are Satterthwaite's, as for other scores.
+
+    Args:
+        influences: what each cluster adds to the error of an estimate or difference.
+        labeled_codes: the clusters with a label, of one of the two systems if it is a difference.
+        labeled_clusters: the number of clusters with a label, of the system with fewer.
+        labeled_count: the number of labeled items, of the system with fewer.
     """
-    if groups == estimate.labeled_count:
-        return groups - 1
-    labeled_codes = np.unique(codes[estimate.labeled])
-    influences = np.bincount(codes, weights=estimate.influences)
+    most = labeled_clusters - 1
+    if labeled_clusters == labeled_count:
+        # No question has several labels.
+        return most
     squares: Array = np.square(influences[labeled_codes])
     if not squares.any():
-        return groups - 1
-    return degrees_of_freedom(squares)
+        # Without a variance there are no degrees of freedom of it.
+        return most
+    # A difference may have more clusters with a label of one of the systems than each system has.
+    return min(most, degrees_of_freedom(squares))
 
 
-def _variance(influences: Array, codes: Codes) -> float:
-    """Return the variance of an estimate by its items' influences, summed over clusters.
-
-    Items of one cluster may depend on each other, so their sum is squared (Liang and Zeger 1986).
-    """
-    return float((np.bincount(codes, weights=influences) ** 2).sum())
-
-
-def _unseen(estimate: _Estimate, codes: Codes) -> float:
+def _unseen_variance(estimate: _Estimate, codes: Codes) -> float:
     """Return the variance from mistakes of the judge that few labels do not show.
 
     The variance is scaled by the weight of the verdicts, because Wilson's interval already covers
@@ -432,26 +459,62 @@ def _unseen(estimate: _Estimate, codes: Codes) -> float:
     if not estimate.are_fractions:
         return 0.0
     n = estimate.labeled_count
-    mistakes = len(np.unique(codes[estimate.mistaken]))
+    mistakes = len(np.unique(codes[estimate.is_mistaken]))
     further = UNSEEN_MISTAKES * max(0.0, 1 - mistakes / MISTAKES_ENOUGH)
     # A mistake changes a residual by the weight, and squared residuals divided by n * (n - 1) are
     # the variance of their mean. Where all items have labels, nothing is unseen.
     return further * estimate.weight**2 / (n * (n - 1)) * (1 - n / len(codes))
 
 
+def _bonett_price_variance(n: int) -> float:
+    """Return the variance of a difference from one more question in each direction.
+
+    Few labels may show no difference of two systems even if there is one. So two questions are
+    added on which they differ, one where each is better. Two of n + 2 questions that differ give
+    the variance 2 / (n + 2), divided by n + 2 for that of the mean (Bonett and Price 2012).
+
+    Args:
+        n: the number of labeled questions.
+    """
+    return 2 / (n + 2) ** 2
+
+
+def _bounds(
+    value: float, variance: float, quantile: float, labeled_clusters: int, lowest: int | None
+) -> tuple[float, float, float | None]:
+    """Return the bounds of an estimate or difference, and the effective number of labels.
+
+    Args:
+        value: the corrected mean or difference.
+        variance: its variance.
+        quantile: the quantile of its distribution.
+        labeled_clusters: the number of clusters with a label.
+        lowest: the lowest possible value: 0 for a mean of fractions, -1 for a difference of such
+            means. The highest is 1. None if the scores are not fractions: these have no effective
+            number.
+    """
+    if lowest is None:
+        margin = quantile * sqrt(variance)
+        return value - margin, value + margin, None
+    # Wilson's interval is for [0, 1].
+    width = 1 - lowest
+    low, high, effective = _fraction_bounds(
+        (value - lowest) / width, variance / width**2, quantile, labeled_clusters
+    )
+    return lowest + width * low, lowest + width * high, effective
+
+
 def _fraction_bounds(
-    value: float, variance: float, groups: int, t: float
+    value: float, variance: float, quantile: float, labeled_clusters: int
 ) -> tuple[float, float, float]:
     """Return Wilson's bounds at the effective number of labels, and this number."""
     # The estimate may be outside of [0, 1], because verdicts are subtracted from labels.
     share = min(max(value, 0.0), 1.0)
-    if variance > NO_VARIANCE:
-        size = share * (1 - share) / variance
+    if variance > NO_VARIANCE and share not in (0, 1):
+        effective = share * (1 - share) / variance
     else:
-        size = inf
-    if share in (0, 1) or size == inf:
-        # All labels are equal, so their variance says nothing, and the number of labeled clusters
-        # counts.
-        size = float(groups)
-    low, high = wilson_interval(share, max(size, 1.0), t)
-    return low, high, size
+        # At 0 and 1, also where the estimate was clipped to them, the formula gives 0 labels.
+        # Without a variance, it gives infinitely many.
+        effective = float(labeled_clusters)
+    low, high = wilson_interval(share, max(effective, 1.0), quantile)
+    return low, high, effective
