@@ -25,7 +25,7 @@ from qabench.retrieval.documents import Document, document_of
 
 STDIN = "-"
 GZIP = ".gz"
-# ``save_to_disk`` of a Dataset writes the first file, and that of a DatasetDict the second.
+# ``Dataset.save_to_disk`` writes the first file, and ``DatasetDict.save_to_disk`` the second.
 SAVED_DATASET, SAVED_SPLITS = "state.json", "dataset_dict.json"
 # Columns with ids. The first that exists is used.
 IDS = ("id", "docno", "doc_id", "docid", "_id")
@@ -35,7 +35,7 @@ LONGEST_CELL = 2**31 - 1
 
 
 def is_file(source: str) -> bool:
-    """Tell whether a source is standard input, an existing file, or a name with a file's suffix."""
+    """Tell whether a source is standard input, an existing file, or a name with a known suffix."""
     return source == STDIN or os.path.isfile(source) or suffix_of(source) in READERS
 
 
@@ -110,7 +110,7 @@ class TextRows:
     Attributes:
         rows: the rows.
         id_column: the column with the ids, if there is one.
-        skipped: the places in the file of the rows without text.
+        skipped: the places of the rows without text, such as "corpus.csv, line 3".
     """
 
     rows: list[TextRow]
@@ -138,8 +138,8 @@ def rows_with_text(
         advice: how to name a column, for the message if one is missing.
 
     Raises:
-        InputError: a row has a text that is not a string, or has no id. Or there are no rows, or
-            no row has text, or no row has one of the columns. Or a row has no text, and ``empty`` is "error".
+        InputError: a row has a text that is not a string, or no id; there are no rows; no row has
+            text; one of the columns is in no row; or a row has no text and ``empty`` is "error".
     """
     documents: list[TextRow] = []
     skipped: list[str] = []
@@ -182,8 +182,8 @@ def rows_with_text(
 
 def without_rows(source: str) -> InputError:
     """Return the error about a file or dataset without rows."""
-    # Tables of TREC's and MS MARCO's queries have no header. If there is only one query, its line is
-    # read as the header.
+    # TREC's and MS MARCO's tables of queries have no header. If there is only one query, its line
+    # is read as the header.
     header = ""
     if suffix_of(source) in (".csv", ".tsv"):
         header = ": the first line of a table names its columns"
@@ -266,7 +266,7 @@ def _table_rows(
 
 
 def _check_header(columns: Sequence[str], name: str) -> None:
-    """Raise InputError if columns have the same name: only the last one would be read."""
+    """Raise InputError if two columns have the same name: only the last one would be read."""
     for number, column in enumerate(columns):
         # Excel can write empty cells beside the table, so several columns may have no name.
         if column and column in columns[:number]:
@@ -322,7 +322,7 @@ def _json_list_rows(file: IO[bytes], name: str) -> Iterator[SourceRow]:
             # For invalid JSON, ``json_list_rows`` below raises the error.
             texts = json_of(data, len(data))
     is_by_id = isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())
-    # An object with such a key is a single row.
+    # An object with one of these keys, such as "text", is a single row.
     if not is_by_id or not ROW_KEYS.isdisjoint(texts):
         yield from json_list_rows(data, name)
         return

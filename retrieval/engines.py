@@ -19,7 +19,7 @@ def open_engine(retriever: str, *, named_by_user: bool = True) -> LuceneIndex | 
         named_by_user: see ``open_server``.
 
     Raises:
-        InputError: another form, or the index does not exist or cannot be used.
+        InputError: ``retriever`` has another form, or the index does not exist or cannot be used.
         MissingExtra: the engine's packages are not installed.
     """
     name, _, address = checked_string("the retriever", retriever).partition(":")

@@ -39,7 +39,7 @@ OTHER_VERSIONS = {
 class LuceneIndex:
     """A Lucene index in a folder.
 
-    Anserini's ``SimpleSearcher`` searches the index, as for Pyserini's ``LuceneSearcher``.
+    Anserini's ``SimpleSearcher`` searches the index, as in Pyserini's ``LuceneSearcher``.
 
     Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores
     are ordered by id, and Anserini then makes them distinct in the sixth digit. For indexes of
@@ -49,8 +49,8 @@ class LuceneIndex:
 
     The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's
     ``IndexCollection``. The text of a document is ``contents`` or ``text`` of its stored JSON, its
-    stored raw text, or its stored contents. The document's source is the ``url`` or ``title`` of
-    its JSON or, as in the index of Sphere, of its id if that is JSON.
+    stored raw text, or its stored contents. The document's source is the ``url`` or ``title`` in
+    its JSON, or in its id if that is JSON, as in Sphere's index.
 
     Args:
         folder: the folder of the index.
@@ -190,8 +190,8 @@ def _commit(folder: Path) -> str:
 def _verify(folder: Path) -> None:
     """Compare the files of an index with their checksums, which Lucene does not do.
 
-    That they are equal is remembered in the cache, by the sizes and times of the files, so that an
-    index that has not changed is not read again.
+    A success is recorded in the cache with the sizes and modification times of the files, so that
+    an unchanged index is not read again.
     """
     files = sorted(path for path in folder.iterdir() if path.name.startswith(("_", "segments_")))
     state = str(folder.resolve())
@@ -219,7 +219,7 @@ def _verify(folder: Path) -> None:
 
 
 def _has_values(stored: Any, allowed: Mapping[str, Collection[Any]]) -> bool:
-    """Tell whether the stored JSON of a document has allowed values. 1 and True are different."""
+    """Tell whether a document's stored JSON has allowed values. 1 and True are different."""
     fields: Json = {}
     if stored:
         fields = _object(stored.get("id")) | _object(stored.get("raw"))
@@ -255,9 +255,9 @@ _kept: list[Any] = []
 OPTIONS = (
     # Signals stay with Python, so that Ctrl-C can be handled.
     "-Xrs",
-    # Older versions do not know the following options.
+    # Older versions of Java do not know all of the options below.
     "-XX:+IgnoreUnrecognizedVMOptions",
-    # Without this option, Java prints warnings on standard error.
+    # Without the next two options, Java prints warnings on standard error.
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
     "-Dslf4j.internal.verbosity=WARN",
@@ -266,7 +266,7 @@ OPTIONS = (
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Return the thread pool for calls of Java. Its threads must not end while Java runs."""
+    """Return the thread pool for calls to Java. Its threads must not end while Java runs."""
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
 
 
@@ -277,7 +277,7 @@ def _process() -> int:
 
 
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """Run a function that calls Java in another thread, and return its result."""
+    """Run a function that calls Java, in a thread of the pool, and return its result."""
     if _process() != os.getpid():
         raise QabenchError(
             "Java does not work in a fork of a process that has used it. Open Lucene indexes only in the forked "

@@ -1,4 +1,4 @@
-"""Search in an index of OpenSearch or Elasticsearch, through their official Python clients."""
+"""Search an OpenSearch or Elasticsearch index through the official Python clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from qabench.io.redaction import keep_secret, printable, quoted
 from qabench.retrieval.documents import Document, DocumentHits, document_of
 
 USER, PASSWORD, API_KEY = "QABENCH_SEARCH_USER", "QABENCH_SEARCH_PASSWORD", "QABENCH_SEARCH_API_KEY"
-# The server at this address gets the user's credentials even if a log names it, not the user.
+# The server at this address gets the user's credentials, even if its address comes from a log and
+# not from the user.
 SERVER = "QABENCH_SEARCH_URL"
 CLIENTS = {
     "opensearch": ("opensearchpy", "OpenSearch"),
@@ -36,7 +37,7 @@ TEXT, ID = "text", "_id"
 
 
 class OpenSearchIndex:
-    """An index of OpenSearch or Elasticsearch, searched by a ``match`` query on one field.
+    """An OpenSearch or Elasticsearch index, searched by a ``match`` query on one field.
 
     The engine analyzes the query and ranks the documents by BM25, with k1 1.2 and b 0.75 unless the
     index says otherwise. Documents with equal scores are in the order of the engine's reply.
@@ -51,8 +52,8 @@ class OpenSearchIndex:
     Every reply is checked before it is used (see ``_call`` and ``_hits``).
 
     Raises:
-        InputError: an argument has a wrong type, the index or the field does not exist, the server
-            cannot be reached or refuses the user.
+        InputError: an argument has a wrong type, the index or the field does not exist, or the
+            server cannot be reached or refuses the user.
         QabenchError: the server failed, is too busy, or sent a malformed reply.
     """
 
@@ -170,7 +171,7 @@ class OpenSearchIndex:
         """Return what ``read`` returns for the server's reply.
 
         Raises:
-            QabenchError: the request failed, for whatever reason.
+            QabenchError: the request failed, or the reply is malformed.
         """
         try:
             reply = call(index=self.index, **arguments)
@@ -181,8 +182,8 @@ class OpenSearchIndex:
         except Exception as error:
             if type(error).__module__.partition(".")[0] in PACKAGES:
                 raise self._error(error) from None
-            # Other exceptions come from replies that are not JSON, nested too deeply, or of another
-            # shape.
+            # Other exceptions come from replies that are not JSON, are nested too deeply, or have
+            # another shape.
             detail = printable(f"{type(error).__name__}: {error}", MAX_CHARACTERS_SHOWN)
             raise QabenchError(
                 f"{self.where} sent a malformed reply ({detail}): is it a search server?"
@@ -221,7 +222,7 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
     """Open the index at URL/INDEX, such as "https://localhost:9200/sphere".
 
     "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The
-    keys are sent if the user gave the address in this call (``named_by_user``), or if
+    user's credentials are sent if the user gave the address in this call (``named_by_user``), or if
     QABENCH_SEARCH_URL has the same scheme, host and port.
     """
     parts = urlsplit(address)
@@ -249,7 +250,7 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
             f"{name} indexes need the package {engine}: pip install 'qabench[{engine}]'"
         ) from None
     server = f"{parts.scheme}://{parts.netloc}{path}"
-    # A server that a log names, and not the user, does not get the user's password.
+    # If a log names the server, and not the user, the server does not get the user's password.
     keys: Json = {}
     if named_by_user or origin(server) == origin(os.environ.get(SERVER, "")):
         keys = _login(engine)
@@ -261,7 +262,7 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
 
 
 def _login(engine: str) -> Json:
-    """Return the arguments of the client that identify the user."""
+    """Return the client's arguments with the user's credentials. Empty if there are none."""
     elastic = engine == "elasticsearch"
     if elastic and (key := os.environ.get(API_KEY)):
         return {"api_key": key}

@@ -16,13 +16,13 @@ from qabench.retrieval.bm25.rows import checked_columns, rows_of
 
 
 class AttachedIndex(BaseIndex):
-    """A BM25 index with the interface of ``datasets`` for vector indexes. Queries are strings."""
+    """A BM25 index with the interface that ``datasets`` has for vector indexes. Queries are strings."""
 
     def __init__(self, index: BM25Index) -> None:
         self.index = index
 
     def search(self, query: str, k: int = 10, **kwargs: Any) -> SearchResults:
-        """Return the scores and positions of the k best rows, as ``BM25Index.search``."""
+        """Return the scores and positions of the k best rows (see ``BM25Index.search``)."""
         hits = self.index.search(query, k, **kwargs)
         return SearchResults(hits.scores, hits.positions)
 
@@ -68,8 +68,8 @@ def add_bm25_index(
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several. By default, the columns of ``index``, or "text".
         index_name: the name of the index. By default the name of the first column.
-        index: an index that was built or loaded before, such as an index of the dataset's first
-            rows. A copy is updated to the dataset (see ``BM25Index.update``). None builds one.
+        index: an existing index, such as one of the dataset's first rows. A copy of it is updated
+            to the dataset (see ``BM25Index.update``). By default, a new index is built.
         **options: passed to ``BM25Index.from_dataset``.
 
     Returns:
@@ -109,7 +109,7 @@ def _columns_of(index: BM25Index, column: str | Sequence[str] | None) -> list[st
     """Return the text columns of an existing index.
 
     Raises:
-        InputError: the index is not one of columns, or of other columns than ``column``.
+        InputError: the index was built from strings, or from other columns than ``column``.
     """
     if not isinstance(index, BM25Index):
         raise InputError(f"index is a {type(index).__name__}; expected a BM25Index")

@@ -30,18 +30,19 @@ from qabench.retrieval.bm25.search import (
 )
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 
-# So few postings are weighed at once that temporary arrays stay in the processor's cache.
+# At most this many postings are weighed at once, so that temporary arrays fit in the processor's
+# cache.
 POSTINGS_PER_STEP = 1 << 14
-# Terms with fewer postings than these are weighed together.
+# Terms with fewer postings than this are weighed together.
 RARE = 256
-# In the time that a hash table of the vocabulary saves per query, about this many of its terms can
-# be inserted. So a vocabulary of n terms pays off after n / TERMS_PER_QUERY queries.
+# A hash table of the vocabulary saves time in each query: as much as inserting this many terms takes.
+# So a table of n terms pays off after n / TERMS_PER_QUERY queries.
 TERMS_PER_QUERY = 16
-# If a mask allows k of this many first documents, its other documents are not counted.
+# If a mask allows at least k of this many first documents, the rest of the mask is not counted.
 COUNTED_FIRST = 4096
 # The number of filters whose masks are kept.
 MASKS_KEPT = 16
-# NumPy answers 500 queries on 4,096 documents in the time in which numba is imported.
+# NumPy answers 500 queries on 4,096 documents in the time that importing numba takes.
 FEW_DOCUMENTS = 4096
 FEW_QUERIES = 500
 
@@ -54,14 +55,14 @@ class Origin:
         columns: see ``Source``.
         filters: see ``Source``.
         digests: for each document, a digest of its text, filter values and id. uint64.
-        span: the number of positions so far, with those of removed documents and skipped rows.
+        span: the number of positions so far, including removed documents and skipped rows.
         positions: the position of each document, ascending. None if no document was removed and no
             row was skipped.
-        cache_key: the fingerprint of the dataset in ``datasets``, if the documents are rows of a
-            dataset.
+        cache_key: the fingerprint of the indexed ``datasets.Dataset``. None for other sources, and
+            if the index was changed since.
         id_column: see ``Source.ids``.
         empty: see ``Source``.
-        ids: the id of each document. None without a column with ids.
+        ids: the id of each document. None if there is no column with ids.
     """
 
     columns: list[str] | None
@@ -115,7 +116,7 @@ class Origin:
         return Source(data, self.columns, self.filters, self.id_column, self.empty)
 
     def documents_at(self, positions: Sequence[int]) -> Array:
-        """Return the number of the document at each position. Numbers have no gaps."""
+        """Return the document number at each position. Unlike positions, numbers have no gaps."""
         numbers = np.asarray(positions, dtype=np.int64)
         return numbers if self.positions is None else np.searchsorted(self.positions, numbers)
 
@@ -227,7 +228,7 @@ class InvertedScorer:
         parameters: the method and its parameters.
 
     Attributes:
-        vocabulary: the number of each term.
+        vocabulary: term -> its number, from 0.
         postings: the documents and weights of each term.
     """
 
@@ -237,7 +238,7 @@ class InvertedScorer:
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
         self._search = Search(self.postings)
-        # The number of queries so far. It is infinite after the decision whether numba is used.
+        # The number of queries so far, or infinity once it is decided whether numba is used.
         self._queries = 0.0
         # The number of queries in batches so far, which decides whether a hash table pays off.
         self._encoded = 0
@@ -297,7 +298,7 @@ class InvertedScorer:
         return min(k, int(np.count_nonzero(mask)))
 
     def _part(self, tokenizer: Tokenizer, texts: Sequence[str]) -> Part:
-        """Return a function that finds the terms of some texts, compiled if that saves time."""
+        """Return a function that finds the terms of a range of texts, compiled if it saves time."""
         self._encoded += len(texts)
         if (
             type(tokenizer) is not Words
@@ -414,7 +415,7 @@ def _values(allowed: Any) -> list[Any]:
 def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
     """Return postings. The weights of a term are computed when a query first contains the term.
 
-    The upper bound of a term's weights is known before: it is the weight that the term's highest
+    An upper bound of a term's weights is known from the start: the weight that the term's highest
     count would have in the shortest document.
     """
     starts = counts.starts
@@ -439,7 +440,7 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
         rare = terms[frequencies < RARE]
         frequent = terms[frequencies >= RARE]
         for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):
-            # A call of NumPy per rare term would take longer than the computation itself.
+            # One NumPy call per rare term would take longer than the computation itself.
             step = rare[first : first + POSTINGS_PER_STEP // RARE]
             frequencies_of_step = starts[step + 1] - starts[step]
             postings = ranges(starts[step], frequencies_of_step)

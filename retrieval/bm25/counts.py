@@ -24,9 +24,9 @@ class TermCounts:
     documents can be added and removed.
 
     Attributes:
-        vocabulary: the number of each term. Every term is in a document.
+        vocabulary: term -> its number, from 0. Every term is in a document.
         starts: the start of each term's postings, and the end of the last. int64, terms + 1.
-        documents: positions of documents, ascending for each term. int32.
+        documents: document numbers, ascending for each term. int32.
         counts: how often the term occurs in these documents. The narrowest unsigned type.
         places: where the term first occurs in each of these documents. The narrowest unsigned type.
             Empty if the method does not depend on the order of terms.
@@ -69,7 +69,7 @@ class TermCounts:
         )
 
     def only(self, keep: Mask) -> TermCounts:
-        """Return the counts of the documents that ``keep`` marks, with new numbers."""
+        """Return the counts of the documents that ``keep`` marks. Renumber documents and terms."""
         # Drop the postings of other documents.
         remaining = keep[self.documents]
         frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
@@ -153,7 +153,7 @@ class TermCounter:
         self.size += len(texts)
 
     def counts(self) -> TermCounts:
-        """Return the counts of all documents, and empty the counter."""
+        """Return the counts of all documents. Can be called once, because it frees the blocks."""
         frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
         for _, terms, runs, _ in self._blocks:
             frequencies[terms] += runs
@@ -166,7 +166,7 @@ class TermCounter:
             types = [postings[number].dtype for _, _, _, postings in self._blocks]
             arrays.append(np.empty(size, np.result_type(*types)))
 
-        # Copy the postings of each block behind the postings of the same terms in earlier blocks.
+        # Copy the postings of each block after the postings of the same terms in earlier blocks.
         free = starts[:-1].copy()
         self._blocks.reverse()
         while self._blocks:

@@ -1,6 +1,6 @@
 """The formulas of the BM25 family: one short function per method.
 
-A score is a sum over the query's terms, with repetitions. For each term, a method defines:
+A score is a sum over the query's terms, including repetitions. For each term, a method defines:
 
 - the inverse document frequency, from the number of documents ``n`` and the term's document
   frequency ``df``
@@ -80,7 +80,7 @@ def weigh_bm25l_paper(idf: Floats, tf: Ints, relative: Floats, p: Parameters) ->
 
 
 def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
-    """Weigh by BM25+ (Lv and Zhai, CIKM 2011). ``base`` gives all other documents delta, too."""
+    """Weigh by BM25+ (Lv and Zhai, CIKM 2011). See also ``Parameters.base``."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
 
@@ -113,7 +113,7 @@ class Parameters:
     def of(
         cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25
     ) -> Parameters:
-        """Check and return the parameters. ``delta=None`` is the method's default."""
+        """Check and return the parameters. ``delta=None`` means the method's default."""
         if not isinstance(method, str) or method not in FORMULAS:
             raise unknown_name("unknown BM25 method", str(method), METHODS)
         numbers = {"k1": k1, "b": b, "delta": 0.0 if delta is None else delta, "epsilon": epsilon}
@@ -132,7 +132,7 @@ class Parameters:
         return cls(method, float(k1), float(b), float(delta), float(epsilon))
 
     def used(self) -> dict[str, str | float]:
-        """Return the method, and those of the parameters that the method uses."""
+        """Return the method and the parameters that it uses."""
         unused = {"delta": self.method not in DELTAS, "epsilon": self.method != "okapi"}
         return {name: value for name, value in asdict(self).items() if not unused.get(name)}
 
@@ -167,7 +167,7 @@ class Parameters:
         Args:
             idf: the idf of the term.
             tf: how often the term occurs in the document.
-            relative: the length of the document relative to the mean, normalized by b.
+            relative: the length normalization of the document: 1 - b + b * length / mean length.
         """
         return FORMULAS[self.method][1](idf, tf, relative, self)
 

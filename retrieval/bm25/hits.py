@@ -72,8 +72,8 @@ class Hits(Ranking):
     """Positions and scores of a query's best documents, best first.
 
     Iterating gives (position, score) pairs. Hits with the same positions and scores are equal. The
-    lists of positions and scores can be replaced, for example by those of a reranker. Ids and texts
-    follow the positions.
+    lists of positions and scores can be replaced, for example by a reranker's results. Ids and
+    texts follow the positions.
 
     The hits of a batch share two arrays, one row per query. A row becomes a list when it is first
     read, because building the lists of ten documents takes as long as the search itself.
@@ -143,7 +143,7 @@ class Hits(Ranking):
 
     @property
     def ids(self) -> list[str]:
-        """Return the ids of the documents, or without ids their positions as strings."""
+        """Return the documents' ids, or their positions as strings if the index has no ids."""
         if self._documents is None or self._documents.origin.ids is None:
             return list(map(str, self.positions))
         origin = self._documents.origin

@@ -1,8 +1,8 @@
 """BM25 over strings and over columns of datasets, with the scores of ``rank_bm25`` to the last bit.
 
 Sources: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009. Lu,
-BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, for weights
-computed when the index is built.
+BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, for weights that are
+stored instead of computed in each query.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class BM25Index(Displayed):
     Args:
         texts: an iterable of strings, the documents. It is read once, in blocks. The strings are
             not stored.
-        method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of
-            ``rank_bm25``, whose BM25L multiplies the paper's weight by the term's count), or
-            "bm25l-paper" (the paper's weight), "lucene", "atire" or "robertson" (as in bm25s).
+        method: "bm25+", "okapi" or "bm25l" for ``rank_bm25``'s ``BM25Plus``, ``BM25Okapi`` or
+            ``BM25L``, which multiplies the paper's weight by the term's count; "bm25l-paper" for
+            the paper's weight; or "lucene", "atire" or "robertson", as in bm25s.
         k1: saturation of repeated terms, 0 or more.
         b: weight of length normalization, 0 to 1.
         delta: the constant of bm25+ (default 1), bm25l and bm25l-paper (default 0.5), not used by
@@ -77,7 +77,7 @@ class BM25Index(Displayed):
             tokenizer has a method ``batch``, it is called with a list of strings.
         backend: "qabench", or "rank_bm25" to compute scores with that package, which is slower.
             Such an index cannot be changed or saved.
-        progress: called with the number of documents processed, after each block.
+        progress: called after each block, with the number of documents or rows processed so far.
 
     Raises:
         InputError: an unknown method or backend, a parameter out of range, a document that is not a
@@ -133,20 +133,22 @@ class BM25Index(Displayed):
         The texts of several columns are joined by a newline. Empty ones are left out.
 
         Args:
-            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, a table of Arrow, a
-                frame of pandas or polars, or any iterable of rows as dicts.
+            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, an Arrow table, a
+                pandas or polars frame, or any iterable of dicts.
             column: the name of one or several string columns.
             filters: columns of strings, numbers or booleans by which a search can be restricted.
                 See ``search``.
-            ids: a column with a different string or integer in each row, for ``Hits.ids``. The ids
-                are saved with the index.
-            empty: what to do with rows whose columns are all empty, blank or None: "skip" leaves
-                them out (``skipped`` counts them, and no other row changes its position), "error",
-                or "index" for documents without terms, as in ``rank_bm25``.
+            ids: a column with a unique string or integer in each row, for ``Hits.ids``. The ids are
+                saved with the index.
+            empty: what to do with rows whose text columns are all empty, blank or None: "skip"
+                leaves them out (``skipped`` counts them, and other rows keep their positions),
+                "error" raises InputError, and "index" makes them documents without terms, as in
+                ``rank_bm25``.
             **options: see the class.
 
         Raises:
-            InputError: a row does not have the column, its value is not a string, or it has no id.
+            InputError: a row does not have one of the columns, a text is not a string, or an id is
+                missing or repeated.
         """
         columns = checked_columns("column", column)
         if not columns:
@@ -184,7 +186,7 @@ class BM25Index(Displayed):
 
     @property
     def skipped(self) -> int:
-        """Return the number of rows without text and of removed documents."""
+        """Return the number of skipped rows and removed documents."""
         return self._origin.span - len(self)
 
     def tables(self) -> list[Table]:
@@ -236,7 +238,7 @@ class BM25Index(Displayed):
             where: filter column -> the allowed value, or a list of allowed values, such as
                 ``{"chapter": 3}``.
             matching_only: whether documents without any term of the query are left out. Otherwise,
-                such documents fill up the result to k. Their score is 0, or higher for bm25+.
+                the result can contain such documents. Their score is 0, or higher for bm25+.
 
         Raises:
             InputError: k is below 1, the mask has another length or type, a column is not a filter,
@@ -264,7 +266,10 @@ class BM25Index(Displayed):
         where: Mapping[str, Any] | None = None,
         matching_only: bool = False,
     ) -> list[Hits]:
-        """Return the hits of ``search`` for each query, with one thread per processor."""
+        """Return the hits of ``search`` for each query.
+
+        With numba (extra ``fast``), a large batch is searched with one thread per processor.
+        """
         texts = checked_queries(queries)
         allowed = self._mask(mask, where)
         documents, scores = self._scorer.top_all(self.tokenizer, texts, checked_k(k), allowed)
@@ -289,10 +294,10 @@ class BM25Index(Displayed):
         Args:
             documents: strings, or rows with the columns, filters and ids of the indexed dataset.
                 May be an iterator.
-            progress: called with the number of new documents processed, after each block.
+            progress: called after each block, with the number of new documents processed so far.
 
         Returns:
-            The range of the new positions, in which skipped rows have a position, too.
+            The range of the new positions. Skipped rows have a position, too.
 
         Raises:
             InputError: a document is not a string or does not have the columns.
@@ -305,7 +310,7 @@ class BM25Index(Displayed):
         return range(first, self._origin.span)
 
     def remove(self, positions: Iterable[int]) -> None:
-        """Remove documents. Scores are then those of an index built from the remaining documents.
+        """Remove documents. Scores are then as in an index built from the remaining documents.
 
         The other documents keep their positions, and new documents get new ones. See ``compact``.
 
@@ -347,9 +352,9 @@ class BM25Index(Displayed):
         digests.
 
         Args:
-            dataset: strings, or any dataset that ``from_dataset`` takes, as the index was built
-                from.
-            progress: called with the number of added documents, after each block.
+            dataset: strings if the index was built from strings, else any dataset that
+                ``from_dataset`` takes.
+            progress: called after each block, with the number of documents added so far.
 
         Returns:
             The number of added and of removed documents.
@@ -377,7 +382,7 @@ class BM25Index(Displayed):
             if same < len(digests):
                 updated.add(_from(source.data, int(rows[same])), progress)
         else:
-            # No document stays, which ``remove`` would refuse, so a new index is built.
+            # ``remove`` would refuse to leave no document with a term, so a new index is built.
             updated._replace(build(source, self.parameters, self.tokenizer, progress))
         positions = None if len(rows) == span else rows
         content = updated._content
@@ -439,12 +444,12 @@ class BM25Index(Displayed):
     def _replace(self, content: Content, data: Any = None) -> None:
         """Replace the content. If ``data`` is a ``datasets.Dataset``, texts are read from it."""
         self._scorer, self._filters, self._origin = content
-        # Rows of an ``IterableDataset``, which has no attribute ``data``, have no positions.
+        # An ``IterableDataset`` has no attribute ``data``. Its rows cannot be read by position.
         is_dataset = hasattr(data, "select_columns") and hasattr(data, "data")
         self._documents = IndexedDocuments(self._origin, data if is_dataset else None)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies and other processes do not get the dataset, which may be much larger.
+        # Copies and other processes do not get the dataset, which may be much larger than the index.
         return {**self.__dict__, "_documents": IndexedDocuments(self._origin)}
 
     def _hits(self, best: Results) -> Hits:
@@ -505,7 +510,7 @@ def _kept(indexed: Array, digests: Array, keep: Mask) -> int:
 
 
 def _from(data: Any, first: int) -> Any:
-    """Return the rows of a dataset, a frame or a list from the position ``first`` on."""
+    """Return the rows of a dataset, a frame or a list, beginning with the position ``first``."""
     if hasattr(data, "skip"):
         # A ``Dataset`` or an ``IterableDataset``.
         return data.skip(first)

@@ -24,7 +24,7 @@ CLASSES = {"okapi": rank_bm25.BM25Okapi, "bm25+": rank_bm25.BM25Plus, "bm25l": r
 
 
 class RankBM25Scorer(InvertedScorer):
-    """An inverted index that is searched by a class of ``rank_bm25``.
+    """An inverted index that is searched by a ``rank_bm25`` class.
 
     Args:
         counts: see ``RankBM25Search``.
@@ -34,12 +34,12 @@ class RankBM25Scorer(InvertedScorer):
     def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
         super().__init__(counts, parameters)
         self._search = RankBM25Search(counts, parameters)
-        # Infinity means that the search is chosen: neither NumPy nor numba replaces this one.
+        # Infinity means that the search was chosen, so the compiled search does not replace it.
         self._queries = math.inf
 
 
 class RankBM25Search(Search):
-    """Searches documents, given as lists of term numbers, with a class of ``rank_bm25``.
+    """Searches documents, given as lists of term numbers, with a ``rank_bm25`` class.
 
     Args:
         counts: how often each term occurs in each document.
@@ -58,7 +58,7 @@ class RankBM25Search(Search):
         self._counts = counts
 
         # Terms are numbered by first occurrence, so rank_bm25 adds up their idf in the same order
-        # as if it read the texts.
+        # as if it had read the texts.
         order = np.argsort(counts.documents, kind="stable")
         terms = np.repeat(np.arange(len(counts.vocabulary)), np.diff(counts.starts))
         numbers = np.repeat(terms[order], counts.counts[order])

@@ -120,7 +120,7 @@ def joined_text(texts: Iterable[Any]) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether a cell has no value: None, or NaN as in a pandas DataFrame."""
+    """Tell whether a cell has no value: None, NaN, or the NA or NaT of pandas."""
     is_nan = isinstance(value, float) and value != value
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
@@ -135,14 +135,14 @@ def checked_id(value: object, problem: str) -> str:
 
 
 def checked_empty(empty: object) -> str:
-    """Return the rule for rows without text. Raises InputError if it is none of ``EMPTY``."""
+    """Return ``empty``, the rule for rows without text. Raises InputError if it is unknown."""
     if checked_string("empty", empty) not in EMPTY:
         raise unknown_name("unknown value of empty=", str(empty), EMPTY)
     return str(empty)
 
 
 def checked_columns(name: str, value: object) -> list[str]:
-    """Return the name of a column, or several, as a list. Raises InputError for other types."""
+    """Return one or several column names as a list. Raises InputError if one is not a string."""
     columns: list[Any] = [value]
     if isinstance(value, list | tuple):
         columns = list(value)
@@ -160,7 +160,7 @@ def digests_of(block: Sequence[Row]) -> Array:
     digests = np.empty(len(block), dtype=np.uint64)
     for row, (text, values, id) in enumerate(block):
         parts = (*values, id, text) if id else (*values, text)
-        # Filter values are JSON, which has no NUL character, so different values have other bytes.
+        # Filter values are JSON, which has no NUL character, so different rows give different bytes.
         data = "\0".join(parts).encode("utf-8", "surrogatepass")
         digests[row] = xxhash.xxh3_64_intdigest(data)
     return digests
@@ -174,7 +174,8 @@ def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
         name: "document" or "query", for messages.
 
     Raises:
-        InputError: one is not a string, or ``texts`` is a single string or another type.
+        InputError: an item is not a string, or ``texts`` is a single string, a mapping, a set or a
+            frame, or cannot be iterated over.
     """
     if isinstance(texts, str):
         raise InputError("expected a list of strings, got a single string: put it in a list")
@@ -198,7 +199,7 @@ def as_json(value: Any, where: str) -> str:
     """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1".
 
     Raises:
-        InputError: the value has another type.
+        InputError: the value is not a string, a number, a boolean or None.
     """
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int | float):
@@ -209,10 +210,10 @@ def as_json(value: Any, where: str) -> str:
 
 
 def rows_of(dataset: Any) -> Any:
-    """Return a dataset, a table of Arrow, a frame of pandas or polars, or an iterable of rows.
+    """Return ``dataset`` if its rows can be read. A lazy polars frame is collected.
 
     Raises:
-        InputError: ``dataset`` is something else. The message names it.
+        InputError: ``dataset`` is not a dataset, an Arrow table, a frame or an iterable of rows.
     """
     if type(dataset).__name__ in ("DatasetDict", "IterableDatasetDict"):
         splits = ", ".join(map(str, dataset))
@@ -241,14 +242,14 @@ def _plural(name: str) -> str:
 
 
 def _hint(text: object) -> str:
-    """Say how to index documents that are lists of terms, as other packages take them."""
+    """Return advice on lists of terms, which other packages take as documents. "" for others."""
     if isinstance(text, list | tuple) and text and all(isinstance(term, str) for term in text):
         return ". For lists of terms: join them by spaces, and pass tokenizer=str.split"
     return ""
 
 
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, Sequence[Any]]]:
-    """Yield some rows at a time, by column."""
+    """Yield batches of rows. Each maps a column to the values of the rows."""
     if hasattr(dataset, "iter"):
         # A ``Dataset`` has the attribute ``data``, but an ``IterableDataset`` does not.
         if hasattr(dataset, "data"):
@@ -271,12 +272,12 @@ def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, Sequence[A
 
 
 def _frame_columns(data: Any) -> list[str] | None:
-    """Return the column names of a frame or a table of Arrow, or None for other types."""
+    """Return the column names of a frame or an Arrow table, or None for other types."""
     if hasattr(data, "column_names") and hasattr(data, "to_pylist"):
         # This is an Arrow table.
         return list(data.column_names)
     if hasattr(data, "columns") and hasattr(data, "shape"):
-        # This is a frame of pandas or polars.
+        # This is a pandas or polars frame.
         return list(map(str, data.columns))
     return None
 

@@ -23,7 +23,7 @@ import numpy as np
 from qabench.retrieval.bm25.search import Array
 
 # Blocks of the scripts without spaces. In them, letters and letter numbers are units of bigrams.
-# Digits, such as the Thai ones, are in words as everywhere.
+# Their digits, such as Thai digits, are parts of words, as in all scripts.
 BLOCKS = (
     (0x0E00, 0x0E7F),  # Thai
     (0x0E80, 0x0EFF),  # Lao
@@ -32,14 +32,14 @@ BLOCKS = (
     (0x3005, 0x3007),  # Han: iteration mark, closing mark, zero
     (0x3021, 0x3029),
     (0x3038, 0x303C),
-    (0x3041, 0x30FF),  # Hiragana and Katakana, with the sign of long vowels
+    (0x3041, 0x30FF),  # Hiragana and Katakana, with the prolonged sound mark
     (0x31F0, 0x31FF),
     (0x3400, 0x4DBF),  # Han
     (0x4E00, 0x9FFF),
     (0xA9E0, 0xA9FF),  # Burmese
     (0xAA60, 0xAA7F),
     (0xF900, 0xFAFF),  # Han
-    (0xFF66, 0xFF9F),  # Katakana of half width
+    (0xFF66, 0xFF9F),  # Halfwidth Katakana
     (0x1AFF0, 0x1B16F),  # Kana
     (0x20000, 0x3FFFF),  # Han
 )
@@ -47,7 +47,7 @@ BLOCKS = (
 MARKS = ("Mn", "Mc")
 # All marks above this code point are variation selectors.
 LAST_MARK = 0x1FFFF
-# The parts of Korean syllables.
+# The first and last of the parts of Korean syllables.
 JAMO = ("\u1100", "\u11ff")
 # The combining class of the sign that joins consonants.
 VIRAMA = 9
@@ -78,7 +78,7 @@ def classes() -> Array:
     return table
 
 
-# Variation selectors and joiners: a quick test. ``_ignored`` matches those that are removed.
+# A quick test for variation selectors and joiners. ``_ignored`` matches the ones to remove.
 IGNORED = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u200c\u200d]")
 
 
@@ -94,7 +94,7 @@ def _ignored() -> re.Pattern[str]:
 
 
 def normalized(text: str) -> str:
-    """Return a text in composed form and lower case, without variation selectors."""
+    """Return a text in composed form and lowercase, without the marks that ``_ignored`` matches."""
     text = unicodedata.normalize("NFC", text).lower()
     return _ignored().sub("", text) if IGNORED.search(text) else text
 
@@ -105,7 +105,11 @@ def is_special(text: str) -> bool:
 
 
 def special_characters(codes: Array) -> str:
-    """Return the characters with these codes that ``normalized`` or ``spaced`` may change."""
+    """Return those of some characters that ``normalized`` or ``spaced`` may change.
+
+    Args:
+        codes: the code points of the characters.
+    """
     characters = map(chr, codes.tolist())
     return "".join(filter(_is_special_character, characters))
 
@@ -126,12 +130,13 @@ def is_in_words(text: str) -> bool:
 
 def spaced(texts: Sequence[str]) -> list[str]:
     """Return each normalized text as its terms, separated by spaces."""
-    # One array of all texts, with a line break after each: all characters are classified at once.
+    # One array has all texts, each followed by a line break, so that all characters are classified
+    # at once.
     codes = _codes("\n".join([*texts, ""]))
     of_code = classes()[codes]
     text_ends = np.cumsum([len(text) + 1 for text in texts])
 
-    # A mark has the class of the last character that is not a mark, and belongs to it.
+    # A mark belongs to the last character before it that is not a mark, and gets its class.
     of_base = of_code
     if (of_code == MARK).any():
         places = np.arange(len(codes), dtype=np.int32)

@@ -2,31 +2,31 @@
 
 The module ``compiled`` implements the same search for numba (extra ``fast``).
 
-Both return the same k documents and scores as if all documents were scored, to the last bit.
+Both return the k documents and scores that scoring all documents would give, to the last bit.
 Small collections are scored as a whole. In larger ones, an upper bound of every document's score is
-computed in 16-bit integers, which is much faster than scores, and only the few documents whose
-bound is high enough are scored.
+computed in 16-bit integers, which is much faster than computing scores, and only the few documents
+whose bound is high enough are scored.
 
 **Bounds.** The gain of a document is its score minus the score of a document without any term of
 the query. A query term adds ``times * (weight - base)`` to it, where the query has the term
 ``times`` times. Gains are never below 0 (queries with a negative idf are scored exhaustively).
-``unit`` is a gain, the same for all terms of the index. The ``total`` of a document is the sum,
-over the query's terms, of the gain in units, rounded down, plus 1: more than the gain, and at most
-``n`` more for a query of n terms with repetitions.
+``unit`` is an amount of gain, the same for all terms of the index. For each query term in a
+document, the gain in units is rounded down and increased by 1. The sum is the document's ``total``:
+at least its gain in units, and at most ``n`` more for a query of n terms (counting repetitions).
 
 **Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units
 or more. A document whose total is below that gains at least one unit less, and cannot be among the
 k best. All others are scored.
 
 **Rounding.** The scores are sums of 64-bit floats in the query's order, as in ``rank_bm25``, so
-they can be off by ``n`` halves of a unit in the last place of the largest sum. If four times that
-is not less than ``unit``, all documents are scored. All documents are also scored if the totals
-could exceed 16 bits, or if there are too many candidates.
+their rounding errors can add up to ``n / 2`` ulps (units in the last place) of the largest sum. If
+four times that is not less than ``unit``, all documents are scored. All documents are also scored
+if the totals could exceed 16 bits, or if there are too many candidates.
 
-**Frequent terms** are terms in at least one of 16 documents. Each has a row with one value per
-document, computed when a query first has the term: the addend to the score in small collections,
-and the addend to the total, one byte, in larger ones. Adding rows is vectorized. For all other
-terms, the postings are read.
+**Frequent terms.** A term is frequent if at least one in 16 documents contains it. Such a term has
+a row with one value per document, computed when a query first has the term: the addend to the score
+in small collections, and the addend to the total, one byte, in larger ones. Adding rows is
+vectorized. For all other terms, the postings are read.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ Array = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-# The positions and scores of a query's best documents, best first.
+# The numbers and scores of a query's best documents, best first. Documents are numbered without
+# gaps, unlike the positions of ``BM25Index``.
 Results = tuple[list[int], list[float]]
-# The positions and scores for many queries, as arrays with one row per query.
+# The numbers and scores for many queries, as arrays with one row per query.
 BatchResults = tuple[Array, Array]
 # A function that returns the terms of a range of queries, and where each query's terms end. See
 # ``Search.top_all``.
 Part = Callable[[int, int], tuple[Array, Array]]
 
-# Scoring all of up to 2,000 documents takes half as long as computing bounds.
+# For up to 2,000 documents, scoring all of them takes half as long as computing bounds.
 SMALL = 2000
 # A term is frequent if at least one in 16 documents contains it.
 SHARE = 16
@@ -78,7 +79,7 @@ class Postings:
 
     Attributes:
         starts: the start of each term's postings, and the end of the last. int64, terms + 1.
-        documents: positions of documents, ascending for each term. int32.
+        documents: document numbers, ascending for each term. int32.
         weights: the addends of the term to the scores of these documents. float64.
         base: the addend of each term to the score of a document without it. float64, one per term.
         highest: an upper bound of each term's weights minus its base. float64, one per term.
@@ -97,9 +98,9 @@ class Postings:
 
 
 class Search:
-    """Search postings in NumPy.
+    """Searches postings with NumPy.
 
-    Terms are numbers, in the query's order and with repetitions.
+    A query is a list of term numbers, in the query's order and with repetitions.
 
     Attributes:
         rows: the row of each term in ``values``. Negative for a term without a row.
@@ -153,11 +154,11 @@ class Search:
         return sums
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
-        """Return the positions and scores of the k best documents, best first.
+        """Return the numbers and scores of the k best documents, best first.
 
         Args:
             terms: the numbers of the query's terms, with repetitions.
-            k: how many documents, at most the number of documents in ``mask``.
+            k: how many documents, at most as many as ``mask`` allows.
             mask: whether each document may be returned. None if all may.
         """
         self.fill(terms)
@@ -194,7 +195,7 @@ class Search:
         return matches
 
     def top_matching(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
-        """Return the positions and scores of the k best documents with a term of the query.
+        """Return the numbers and scores of the k best documents with a term of the query.
 
         Args:
             terms: see ``top``.
@@ -228,7 +229,7 @@ class Search:
                 self._fill_row(term, self._used)
                 self.rows[term] = self._used
                 self._used += 1
-            # ``self.rows`` is set last, because other threads then use the weights and rows.
+            # ``self.rows`` is set last: once it is set, other threads use the weights and rows.
             self.rows[missing[self.rows[missing] == MISSING]] = FULL
 
     def _fill_row(self, term: int, row: int) -> None:
@@ -275,9 +276,9 @@ class Search:
         return near if len(near) * CANDIDATES <= postings.size else None
 
     def _scores_of(self, terms: Sequence[int], near: Array) -> Floats:
-        """Return the scores of the documents at the ascending positions ``near``."""
+        """Return the scores of the documents with the ascending numbers ``near``."""
         postings = self.postings
-        # searchsorted would copy ``documents`` if the positions had another type.
+        # searchsorted would copy ``documents`` if the numbers to find had another type.
         positions = near.astype(np.int32)
         numbers = np.array(terms)[:, None]
         documents, _ = self._parts(terms)
@@ -289,7 +290,7 @@ class Search:
             postings.weights[places],
             postings.base[numbers],
         )
-        # Unlike np.sum, this adds from first to last, as the reference does.
+        # Unlike np.sum, this adds from first to last, as rank_bm25 does.
         return np.asarray(np.add.accumulate(addends)[-1])
 
     def _parts(self, terms: Sequence[int]) -> tuple[list[Array], list[Array]]:

@@ -67,8 +67,7 @@ def save(
         QabenchError: the file cannot be written. An existing file is not changed.
     """
     name = name_of(tokenizer)
-    # The qualified names of lambdas and of functions within functions contain <lambda> and
-    # <locals>.
+    # The qualified names of lambdas and of nested functions contain <lambda> or <locals>.
     if "<" in name:
         raise InputError(
             f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name"
@@ -185,7 +184,7 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
 
 
 def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
-    """Raise ValueError if the parts of the content are inconsistent: searches check no bounds."""
+    """Raise ValueError if the parts do not fit together, because searches do not check bounds."""
     starts = counts.starts
     documents = counts.documents
     size = len(counts.lengths)

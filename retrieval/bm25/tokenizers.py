@@ -125,9 +125,9 @@ class Words:
         """Return the terms of many texts as numbers. Each distinct word is stemmed only once.
 
         Returns:
-            The numbers of the words of all texts. Then, the index of each text's first word in this
-            array, and the end of the last text. Then, the term of each number, in first-seen order,
-            or None for a stop word.
+            A tuple: the numbers of the words of all texts, in one array; the index of each text's
+            first word in this array, and the end of the last text; and the list of the terms by
+            number, with None for a stop word. Words are numbered in first-seen order.
         """
         import pyarrow.compute
 
@@ -193,8 +193,8 @@ def encode(
         number_of: returns the number of a term, or None if the term is to be left out.
 
     Returns:
-        The numbers of the terms of all texts. Then, the index of each text's first term in this
-        array, and the end of the last text.
+        The numbers of the terms of all texts in one array, and the index of each text's first term
+        in this array, with the end of the last text.
     """
     terms: Sequence[str | None]
     if type(tokenizer) is Words:
@@ -232,7 +232,7 @@ def is_word(text: str) -> bool:
 
 
 def _with_spaces(texts: Sequence[str]) -> list[str]:
-    """Return the texts. Those in scripts without spaces get spaces between their terms."""
+    """Return the texts. Those with special characters (see ``scripts``) are split into terms."""
     replaced = list(texts)
     beyond_ascii = [position for position, text in enumerate(replaced) if not text.isascii()]
     joined = "".join(replaced[position] for position in beyond_ascii)
@@ -278,8 +278,8 @@ def _spaced(texts: Sequence[str], is_letter: Callable[[str], bool]) -> tuple[Arr
         size = len(chr(code).encode("utf-8", "surrogatepass"))
         lower_size = len(lower.encode("utf-8", "surrogatepass"))
         if lower_size != size or chr(code) == "Σ":
-            # Lowercase İ has more bytes, and lowercase Σ is ς at the end of a word, so such letters
-            # cannot be replaced one by one.
+            # In lowercase, İ has more bytes, and Σ is ς at the end of a word, so such letters cannot
+            # be replaced one by one.
             return _spaced([text.lower() for text in texts], is_letter)
         table[code] = lower.encode() if is_letter(lower) else b" " * size
     # NumPy pads shorter entries to four bytes with zeros, which are removed here.

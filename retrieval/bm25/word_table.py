@@ -10,7 +10,7 @@ from qabench.retrieval.bm25.compiled import compiled
 from qabench.retrieval.bm25.search import Array
 from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 
-# The constants of the hash FNV-1a, as signed integers.
+# The constants of the FNV-1a hash, as signed integers.
 FIRST_CODE = 0xCBF29CE484222325 - 2**64
 FACTOR = 0x100000001B3
 SPACE = 32
@@ -114,7 +114,7 @@ class WordTable:
         _fill(self.table, self.words, self.ends)
 
     def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
-        """Return the numbers of known terms, where each text's start, and the end of the last."""
+        """Return the numbers of known terms, and where each text's terms start and the last end."""
         # At least one byte separates two words, which bounds the number of terms.
         terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
         ends = np.zeros(len(bounds), dtype=np.int64)
@@ -123,7 +123,10 @@ class WordTable:
 
 
 def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
-    """Return texts as UTF-8, and their ends. Texts beyond ASCII are split into terms before."""
+    """Return the bytes of texts, and where each text starts and the last ends.
+
+    Texts are first split into terms if they are not ASCII, or if the tokenizer has a stemmer.
+    """
     if tokenizer.stemmer or not "".join(texts).isascii():
         split_texts = []
         for text in texts:

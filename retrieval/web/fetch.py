@@ -169,7 +169,7 @@ class PageFetcher:
         """Return a response after the per-host delay. Transient failures are retried once."""
         host = urlsplit(url).netloc.lower()
         with self._lock:
-            # Each host has a client of its own, so that no host waits for the delay of another.
+            # Each host has its own client, so that requests do not wait for another host's delay.
             turns = self._turns.setdefault(host, HttpClient(retry=ONCE_MORE, in_flight=1))
             turns.delay = max(delay, turns.delay, self.limits.delay)
 
@@ -183,10 +183,11 @@ class PageFetcher:
         return turns.retrying(attempt)
 
     def _allowed_delay(self, url: str) -> float:
-        """Return the seconds between requests that robots.txt asks for.
+        """Return how many seconds a host's robots.txt asks to wait between requests.
 
         Raises:
-            HttpError: robots.txt forbids the URL.
+            HttpError: the URL is invalid, or robots.txt forbids it, asks for too long a wait, or
+                cannot be read.
         """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:

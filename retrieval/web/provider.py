@@ -38,8 +38,8 @@ from qabench.io.limits import toml_of
 from qabench.io.redaction import keep_secret
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
-# This variable lists, separated by commas, the variables that files may use. A file by someone else
-# could send any variable to its server otherwise.
+# This variable lists, separated by commas, the variables that files may use. Otherwise, a file by
+# someone else could send any variable to its server.
 ALLOWED = "QABENCH_SEARCH_VARIABLES"
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
@@ -120,7 +120,7 @@ class SearchProvider:
     template: list[JsonValue] = Field(default_factory=list)
 
     def request(self, query: str) -> Json:
-        """Return the parameters for a query, with secrets."""
+        """Return the parameters for a query, including secrets."""
         # Fields can be anywhere in a nested body. The query is filled in last, because it may
         # contain the text "{count}".
         text = json.dumps(self.params).replace("{count}", str(self.pages.results))
@@ -137,7 +137,7 @@ def load_provider(search: str) -> SearchProvider:
 
     Raises:
         InputError: no such preset or file, an unknown or missing setting, or an environment
-            variable that is not set. The message names it.
+            variable that is not set or not allowed. The message names it.
     """
     name, where = search, f"the file of the search engine {search}"
     document = PRESETS.get(search)
@@ -153,7 +153,7 @@ def load_provider(search: str) -> SearchProvider:
             names = f"{', '.join(PRESETS)}, or the path of a TOML file"
             raise InputError(f"the search is {search!r}; allowed: {names}") from None
         except (OSError, TypeError, ValueError) as error:
-            # json raises TypeError for a date.
+            # TOML files can have dates, for which json raises TypeError.
             raise InputError(f"{where} cannot be read: {error}") from None
         name = f"{Path(search).stem}@{hashlib.sha256(content).hexdigest()[:8]}"
         allowed = os.environ.get(ALLOWED, "").replace(" ", "").split(",")
@@ -176,7 +176,7 @@ def load_provider(search: str) -> SearchProvider:
                 f"{document.get('url')}. To allow that: export {ALLOWED}={variable}, with others after a comma"
             )
         if not is_address:
-            # Errors show the server's address.
+            # The server's address is not a secret: errors show it.
             keep_secret(value)
         text = text.replace(mark, _in_json(value))
     try:

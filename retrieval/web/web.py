@@ -16,13 +16,13 @@ from qabench.io.redaction import printable
 from qabench.retrieval.web.fetch import PageFetcher, WebCache, WebPage
 from qabench.retrieval.web.provider import SearchProvider
 
-# Each host gets one request at a time, so this is the number of hosts that are asked at once.
+# Each host gets one request at a time, so this is also the maximum number of hosts asked at once.
 PAGES_AT_ONCE = 8
 RETRY = Retry(attempts=4, first_wait=1.0)
 
 
 class SearchFailed(QabenchError):
-    """A search API gave no usable response. The message never contains its key."""
+    """A search API gave no usable response. The message never contains the API key."""
 
 
 class Web:
@@ -78,7 +78,8 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     """Return the addresses in a response.
 
     Raises:
-        HttpError: the response has another form than the provider describes.
+        HttpError: the response has another form than the provider describes, or it has no results
+            but lists failed engines.
     """
     results = _at(document, provider.results)
     if results is None and provider.results_may_be_absent:

@@ -1,1 +1,1 @@
-"""Wikipedia at the epoch of a dataset: MediaWiki, Kiwix, and a cache of pages."""
+"""Wikipedia for FanOutQA: MediaWiki as of the dataset's date, Kiwix, and a cache of pages."""

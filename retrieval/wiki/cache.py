@@ -71,8 +71,8 @@ class WikiCache:
         """Store a page and its digest. Both files are written atomically."""
         path = self.path(pageid)
         write_text(path, text)
-        # Writing changes lone surrogates, and reading changes line ends, so the digest is computed
-        # from the text that was read back.
+        # Writing changes lone surrogates, and reading changes line endings, so the digest is
+        # computed from the text as it is read back.
         write_text(_digest_path(path), digest_of(path.read_text(encoding="utf-8")) + "\n")
 
     def pageid_of(self, title: str) -> int | None:

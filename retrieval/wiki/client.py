@@ -1,6 +1,6 @@
 """Search Wikipedia for FanOutQA, and read its pages as Markdown.
 
-``QABENCH_ZIM`` selects a ZIM file of Kiwix instead of Wikipedia itself.
+``QABENCH_ZIM`` selects a Kiwix ZIM file instead of Wikipedia itself.
 ``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME``
 selects a Kiwix server.
 """
@@ -21,7 +21,7 @@ from qabench.retrieval.wiki.zim import ZimFile
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
-# The choice of the wiki depends only on environment variables whose names begin like this.
+# The choice of the wiki depends only on environment variables with these prefixes.
 VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")
 
 
@@ -32,7 +32,7 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
     """Return the pages that Wikipedia finds for a query, best first.
 
     Like the official package, this searches today's Wikipedia, so the results may contain pages
-    that were created after the epoch. ``wiki_content`` raises ``PageMissing`` for these.
+    that were created after the dataset's epoch. ``wiki_content`` raises ``PageMissing`` for these.
 
     Args:
         query: the query, in the syntax of the wiki's search.
@@ -55,9 +55,9 @@ def wiki_content(evidence: Any) -> str:
     """Return a page's Markdown at the dataset's epoch (2023-11-20), with tables and infoboxes.
 
     The page is read from the cache, or downloaded and stored there. Caches of the official package
-    and of the authors' tarball are read, too (see ``WikiCache``). The revision is the ``revid`` of
-    the evidence if it is known, else the newest one at the epoch of the page with this ``pageid``
-    or title. Redirects of that time are followed.
+    and of the authors' tarball are read, too (see ``WikiCache``). The revision is the evidence's
+    ``revid`` if it is known, else the newest one that the page with this ``pageid`` or title had at
+    the epoch. Redirects of that time are followed.
 
     Args:
         evidence: a row of ``necessary_evidence``, a result of ``wiki_search``, or any object with

@@ -20,7 +20,8 @@ from qabench.retrieval.wiki.page import (
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
-# The path before the name of a book in URLs: of servers since version 3.4, and of older ones.
+# The path before a book's name in URLs: the first since version 3.4 of the server, the second
+# before.
 BOOK_PREFIXES = ("/content/", "/")
 
 
@@ -61,7 +62,7 @@ class Kiwix:
         return page
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown, by its URL if that is one of this server, else by its title."""
+        """Return a page's Markdown. A page is found by its URL if this server has it, or its title."""
         page = WikiPage.of(evidence)
         addresses = [urljoin(f"{self.base}/", page.url or "")]
         # Links from this server begin with its address. The URL of an evidence is Wikipedia's.

@@ -37,8 +37,9 @@ MAX_OPEN_TAGS = 1_000
 def to_markdown(html: str) -> str:
     """Convert HTML to Markdown.
 
-    Headings become ATX headings, links their text, and images ``![alt](image)``. ``<script>`` and
-    ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
+    Headings become ATX headings, links become their text, and images ``![alt](image)``.
+    ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing
+    if it is empty.
 
     With markdownify 0.11, which qabench and the official package pin, the result is identical to
     the official one. With 1.x, words, headings and tables are the same. Blank lines, lists and
@@ -129,7 +130,7 @@ def _converter_class() -> Any:
         raise MissingExtra(INSTALL) from None
 
     class PageConverter(MarkdownConverter):
-        """The converter of markdownify with the rules of the authors' package.
+        """The markdownify converter with the rules of the authors' package.
 
         Each method accepts further arguments and ignores them, because markdownify 0.11 passes a
         third argument by position and 1.x by name.

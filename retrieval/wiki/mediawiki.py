@@ -34,7 +34,7 @@ WITHOUT_NETWORK = (
     "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or "
     "with the authors' archive. Or use a ZIM file (QABENCH_ZIM) or a Kiwix server (FANOUTQA_WIKIPEDIA_TYPE=kiwix)"
 )
-# The parameter maxlag: if the wiki's database servers lag by more seconds, it refuses the request.
+# The parameter maxlag: the wiki refuses a request while its database servers lag by more seconds.
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
 # Transient errors that the API reports with status 200.
@@ -123,8 +123,8 @@ class MediaWiki:
     def fetch(self, page: WikiPage) -> tuple[int, str]:
         """Download a page from the wiki and return its id and its Markdown at the epoch.
 
-        If the page was a redirect at the epoch, the id is the page's own, and the Markdown is of
-        the redirect's target at the epoch.
+        If the page was a redirect at the epoch, the id belongs to the page itself, and the Markdown
+        to the redirect's target.
         """
         try:
             first = page
@@ -141,7 +141,7 @@ class MediaWiki:
                 revision = self._at_epoch(WikiPage(target))
                 html = self._html(revision)
         except PageMissing as error:
-            # The error may be about the target of a redirect, but names the requested page.
+            # The error may be about the target of a redirect, but should name the requested page.
             raise PageMissing(page, error.reason) from None
         text = to_markdown(html)
         if not text.strip():
@@ -181,7 +181,7 @@ class MediaWiki:
         return _member(answer, str, "parse", "text")
 
     def _forbidden_by(self) -> str | None:
-        """Return the variable that forbids requests. HF_HUB_OFFLINE allows those to a local wiki."""
+        """Return the variable that forbids requests. HF_HUB_OFFLINE does not forbid a local wiki."""
         variable = offline_variable()
         if variable == "HF_HUB_OFFLINE" and is_this_machine(urlsplit(self.api).hostname):
             return None

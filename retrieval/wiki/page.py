@@ -25,7 +25,7 @@ class WikiPage:
     """A Wikipedia page. ``pageid`` and ``revid`` are None if they are unknown.
 
     A page without an id is looked up by its title. ``revid`` is the page's revision at the epoch.
-    ``url`` is the URL of the page, or its path on a Kiwix server.
+    ``url`` is the URL of the page, or its path on a Kiwix server or in a ZIM file.
     """
 
     title: str
@@ -44,8 +44,8 @@ class WikiPage:
     def of(cls, evidence: Any) -> WikiPage:
         """Return the page of a row of ``necessary_evidence``, or of an object with the same fields.
 
-        An id that is not a positive number ("###TBD###" in the corrections of the source, 0 in its
-        Kiwix results) counts as unknown.
+        An id that is not a positive number counts as unknown. Such ids are "###TBD###" in the
+        dataset's corrections, and 0 in the official package's results from Kiwix.
         """
         if isinstance(evidence, cls):
             return evidence
@@ -54,7 +54,7 @@ class WikiPage:
             title, pageid, url = (evidence.get(key) for key in keys)
         else:
             title, pageid, url = (getattr(evidence, key, None) for key in keys)
-        # A cell without a value is None, or not-a-number in a frame of pandas.
+        # A cell without a value is None, or NaN in a pandas frame.
         if not isinstance(title, str):
             title = ""
         if not isinstance(url, str):
@@ -76,7 +76,7 @@ class WikiPage:
 
 
 def address_of(url: str) -> str:
-    """Return a URL's host, port and path, for signatures: no name, password or query."""
+    """Return a URL's host, port and path, for signatures: no user, password or query."""
     parts = urlsplit(url)
     return parts.netloc.rpartition("@")[2] + parts.path
 

@@ -67,8 +67,8 @@ def prefetch(
                     done.fetched += 1
                 else:
                     done.failed[page] = error
-                # An unreadable page says nothing about the server, so it neither counts nor resets
-                # the count.
+                # An unreadable page does not show whether the server works, so it leaves the count
+                # as it is.
                 if not isinstance(error, PageUnreadable):
                     is_down = error is not None and not isinstance(error, PageMissing)
                     in_a_row = in_a_row + 1 if is_down else 0

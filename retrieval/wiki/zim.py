@@ -1,4 +1,4 @@
-"""Offline Wikipedia: the pages of a ZIM file of Kiwix, read without a server."""
+"""Offline Wikipedia: the pages of a Kiwix ZIM file, read without a server."""
 
 from __future__ import annotations
 
