@@ -1,10 +1,10 @@
 """The benchmarks as datasets, one folder per benchmark.
 
-A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the
-files of each config and split), the builder ``NAME.py``, the dataset card ``README.md`` and a
-sample. A benchmark outside of this package has the same files in one folder with its code. If its
-rows are on the Hub, the attribute ``data`` of its class replaces the tables. This module reads the
-tables, and does not import ``datasets``.
+A folder contains two tables, ``sources.json`` (the upstream files, pinned by digest) and
+``configs.json`` (the files of each config and split). Beside them are the builder ``NAME.py``, the
+dataset card ``README.md`` and a sample. A benchmark outside of this package has the same files in
+one folder with its code. If its rows are on the Hub, the attribute ``data`` of its class replaces
+the tables. This module reads the tables, and does not import ``datasets``.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ __all__ = [
 ]
 
 FEATURES = "features.json"
-# The type of a column of JSON text in ``features.json``.
+# In ``features.json``, the type of a column that holds JSON text.
 JSON = "json"
 # The name of a config with published scores.
 LEADERBOARD = "leaderboard"
-# The prefix of a file that is in the benchmark's folder here, not in the upstream repository.
+# Files with this prefix are in the benchmark's folder here, not in the upstream repository.
 SHIPPED = "./"
 # The name of the only config of a benchmark whose rows are on the Hub.
 HUB_CONFIG = "questions"
@@ -146,7 +146,7 @@ class DatasetTable:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def open_path(self, path: str) -> Path:
-        """Return a verified local path of a file of ``configs.json``.
+        """Return the local path of a file of ``configs.json``. Upstream files are verified.
 
         Raises:
             SourceError: an upstream file is not available, or is not the pinned one.
@@ -165,7 +165,7 @@ class DatasetTable:
         return custom_digest(self.open_path(path))
 
     def _source(self, path: str) -> SourceFile:
-        """Return an upstream file. Raises InputError, which suggests the most similar path."""
+        """Return the upstream file of a path. For an unknown path, the error suggests another."""
         if path not in self.sources:
             allowed = "the paths in its sources.json, or ./ and a file beside it"
             raise unknown_name(f"{self.name} has no source file", path, self.sources, allowed)
@@ -237,10 +237,13 @@ def usable_names() -> list[str]:
 
 
 def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a digest is of a pinned file of these (or all) configs."""
+    """Return a function that tells whether a digest belongs to a pinned file of these configs.
+
+    Without ``configs``, the files of all configs count.
+    """
 
     def is_pinned(digest: str) -> bool:
-        """Tell whether a digest is of a pinned file of these configs."""
+        """Tell whether a digest belongs to a pinned file of these configs."""
         table = dataset_table(name)
         digests: set[str] = set()
         for config in configs or table.configs:
@@ -251,7 +254,11 @@ def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
 
 
 def custom_digest(path: Path) -> str:
-    """Return the digest of a custom file of questions. Raises InputError if it cannot be read."""
+    """Return the first twelve hex digits of the SHA-256 of a file, such as custom questions.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     except OSError as error:

@@ -1,6 +1,6 @@
 """The base of all dataset builders.
 
-A builder takes its configs and files from ``configs.json`` and ``sources.json`` of its folder. It
+A builder takes its configs and files from ``configs.json`` and ``sources.json`` in its folder. It
 reads verified files only, and its cache key depends on their digests.
 """
 
@@ -32,7 +32,7 @@ PUBLISHED["value"] = "float64"
 
 
 def features(declared: Any) -> Any:
-    """Return the features of a declaration: a type, a list with one type, or an object.
+    """Return the features that a type, a list with one type, or an object of these declares.
 
     The type "json" becomes a string column whose feature says that the strings are JSON text.
     """
@@ -74,7 +74,7 @@ def _json_rows(path: Path) -> Iterator[SourceRow]:
         rows = read_json_lines(path)
         first = next(rows, _NOT_ROWS)
     except DataError:
-        # The first line of a list is not an object.
+        # The file may be a JSON list, whose first line is not an object.
         try:
             yield from read_json_list(path)
         except DataError:
@@ -88,9 +88,9 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     """A builder whose configs and splits are declared in the JSON files of its folder.
 
     A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``. It
-    defines ``_rows(path, split)``, which yields the dataset's rows of a file, and without a
-    ``features.json`` also ``_columns()``, which returns the features of the config. Neither is
-    called for a ``leaderboard.json``.
+    defines ``_rows(path, split)``, which reads a file and yields rows of the dataset. If the folder
+    has no ``features.json``, it also defines ``_columns()``, which returns the features of the
+    config. Neither is called for a ``leaderboard.json``.
     """
 
     BENCHMARK: ClassVar[str]
@@ -161,21 +161,22 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return {split: files[split] for split in self._only_splits or files}
 
     def _path(self, file: Any) -> Path:
-        # Not dl_manager.download: it does not verify checksums and does not know mirrors.
-        # Not isinstance(file, Path): streaming replaces Path in this module.
+        # ``dl_manager.download`` is not used because it neither verifies checksums nor knows
+        # mirrors. ``isinstance(file, Path)`` is not used because streaming replaces ``Path`` in this
+        # module.
         return file if self._own_files is not None else self._table.open_path(file)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         if not dl_manager.is_streaming:
-            # A missing file is an error before any row is written. Streaming opens only the files of
-            # the split that is read.
+            # Check all files first, so that a missing one is reported before any row is written.
+            # Streaming opens only the files of the split that is read.
             for files in self._files().values():
                 for file in files:
                     self._path(file)
         generators = []
         for split, files in self._files().items():
-            # With ``num_proc``, ``datasets`` divides a list among these arguments between
-            # processes.
+            # With ``num_proc``, ``datasets`` distributes the items of a list in ``gen_kwargs`` over
+            # the processes.
             arguments = {"split": split, "files": list(files)}
             generators.append(datasets.SplitGenerator(name=split, gen_kwargs=arguments))
         return generators
@@ -221,7 +222,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             return False
 
     def _is_official(self, path: Path, split: str) -> bool:
-        """Return whether the first row has the official format, and not the dataset's columns."""
+        """Return whether the first row can be read in the official format."""
         try:
             next(self._rows(path, split), None)
         except DataError:
@@ -233,8 +234,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         schema = self.info.features.arrow_schema
         json_columns = json_columns_of_schema(schema)
         for row in rows:
-            # The first line raises an error for an unknown column, the next for a missing one, and
-            # the last for a value of another type.
+            # ``only`` rejects an unknown column, the next line a missing one, and the rest a value
+            # of another type or invalid JSON text.
             row.only(*schema.names)
             if missing := [name for name in schema.names if name not in row.fields]:
                 raise DataError(f"{row.where}: the field {missing[0]!r} is missing")
@@ -247,10 +248,10 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             yield dict(row.fields)
 
     def _columns(self) -> dict[str, Any]:
-        """Return the features that ``features.json`` declares for the config, or else the default one.
+        """Return the features that ``features.json`` declares for the config.
 
-        The config ``sample_NAME``, a part of the sample, has the features of the config ``NAME``.
-        Without such an entry, these are the features of the default config.
+        The config ``sample_NAME``, a part of the sample, has the features of the config ``NAME``. A
+        config without an entry has the features of the default config.
         """
         declared = read_json(self._table.folder / FEATURES)
         name = self.config.name.removeprefix("sample_")
@@ -313,13 +314,13 @@ def rows_builder(name: str) -> type[RowsBuilder]:
 
 
 def _about(card: Path) -> tuple[str, str]:
-    """Return the first paragraph and the license of a dataset's card. Empty if there is none."""
+    """Return the first paragraph and the license of a dataset's card, "" for what it lacks."""
     if not card.is_file():
         return "", ""
     try:
         license = (metadata_load(card) or {}).get("license")
     except (ValueError, YAMLError):
-        # The user sees what is wrong with the card when the card is published.
+        # What is wrong with the card is reported when the card is published.
         license = None
     text = card.read_text(encoding="utf-8", errors="replace")
     if text.startswith("---\n"):

@@ -20,8 +20,9 @@ class FieldDescription:
 
     Attributes:
         text: a phrase, such as "the domain of the prompt".
-        values: all values that the field can have, or None if there is no such list. The column of
-            such a field is of strings, because a ``ClassLabel`` cannot have both null and "".
+        values: all values that the field can have, or None if there is no such list. A field with
+            such a list is still a string column, because a ``ClassLabel`` cannot have both null and
+            "".
     """
 
     text: str
@@ -43,7 +44,7 @@ def field_descriptions(table: DatasetTable, config: str) -> dict[str, FieldDescr
     ``features.json``. Empty if the dataset has no ``fields.json``.
 
     Raises:
-        InputError: an entry is neither a text nor an object with ``text`` and ``values``.
+        InputError: an entry is neither a string nor an object with ``text`` and ``values``.
     """
     path = table.folder / FIELDS
     if not path.is_file():
@@ -65,7 +66,7 @@ def field_descriptions(table: DatasetTable, config: str) -> dict[str, FieldDescr
             descriptions[name] = FieldDescription(entry["text"], tuple(entry["values"]))
         else:
             raise InputError(
-                f"{path}, {config!r}, field {name!r} is {entry!r:.80}; allowed: a text, or an object with the text "
+                f"{path}, {config!r}, field {name!r} is {entry!r:.80}; allowed: a string, or an object with the string "
                 '"text" and the list "values"'
             )
     return descriptions

@@ -1,4 +1,4 @@
-"""The folders of benchmarks: those of this package, of ``QABENCH_PATH``, and of entry points."""
+"""The folders of benchmarks, from this package, ``QABENCH_PATH`` and entry points."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def custom_folders() -> Mapping[str, Path]:
     """Return the folders of benchmarks outside of this package, by name. Imports none of them.
 
     These are the folders ``DIR/NAME`` whose ``__init__.py`` defines ``BENCHMARK``, for each DIR in
-    ``QABENCH_PATH``, and the packages with an entry point of the group ``qabench.benchmarks``. The
-    names of this package's benchmarks cannot be replaced.
+    ``QABENCH_PATH``, and the packages with an entry point of the group ``qabench.benchmarks``. A
+    folder with the name of one of this package's benchmarks is ignored.
     """
     return _custom_folders(os.environ.get(PATH_VARIABLE, ""))
 
@@ -114,7 +114,7 @@ def _benchmarks_in(directory: Path) -> Iterator[Path]:
 
 
 def code_of(file: Path) -> bytes:
-    """Return the text of a module.
+    """Return the code of a module, at most ``MAX_CODE`` bytes.
 
     Raises:
         OSError: the file is not a regular one. (Opening a FIFO would wait for a writer.)

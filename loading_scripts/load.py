@@ -59,8 +59,8 @@ _SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 def cache_errors() -> Iterator[None]:
     """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says what to do.
 
-    ``datasets`` wraps an error in a row or of the disk in an exception of its own. The wrapped
-    error is raised instead.
+    If ``datasets`` has wrapped an error of a row or of the disk in its own exception, the wrapped
+    error is raised.
     """
     try:
         yield
@@ -189,12 +189,13 @@ def load_dataset(
         streaming: read the rows one by one, without an Arrow file in the cache. For whole splits
             only: use .take(n) and .skip(n).
         data_files: custom files to read instead of the published ones: a path, a pattern such as
-            "parts/*.json", an http(s) URL, or a list of these, for the first split of the config,
-            or a dict {split: paths}. Either in the benchmark's official format, or with the
-            dataset's rows, as ``Dataset.to_json``, ``to_parquet`` and ``qabench build`` write them.
-            Their content is not verified. (``to_json`` rounds numbers to 10 digits.)
-        revision: None, "main" or the tag of the installed version, such as "v0.2.0": the version
-            of qabench decides the data.
+            "parts/*.json", an http(s) URL, or a list of these. They are the first split of the
+            config, unless a dict {split: paths} names the splits. The files are in the benchmark's
+            official format, or contain the dataset's rows, as ``Dataset.to_json``, ``to_parquet``
+            and ``qabench build`` write them. Their content is not verified. (``to_json`` rounds
+            numbers to 10 digits.)
+        revision: None, "main" or the tag of the installed version, such as "v0.2.0", because the
+            version of qabench decides the data.
         num_proc: the number of processes that prepare the data. A benchmark with a single file uses
             one.
         cache_dir: the folder in which ``datasets`` stores the Arrow files. By default below
@@ -297,7 +298,7 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
 
 
 def _as_dataset(dataset_builder: BenchmarkBuilder, split: Any, in_memory: bool) -> Any:
-    """Return the prepared dataset of a split, even without rows, which ``datasets`` refuses."""
+    """Return a prepared split as a dataset, also one without rows, which ``datasets`` refuses."""
     from datasets import Dataset, DatasetDict
 
     # Only an empty split needs more than the builder's own function.
@@ -349,7 +350,7 @@ def _wrong_files(data_files: object) -> InputError:
 
 
 def _matching(path: str | Path) -> list[Path]:
-    """Return the file of a path or URL, or the sorted files of a pattern."""
+    """Return the file of a path or URL, or the files that match a pattern, sorted."""
     if re.match("https?://", str(path)):
         return [_downloaded(str(path))]
     # A file may have * in its name.
@@ -366,7 +367,7 @@ def _matching(path: str | Path) -> list[Path]:
 
 
 def _downloaded(url: str) -> Path:
-    """Return a copy of a file in qabench's cache, downloaded again because it may have changed."""
+    """Download a file to qabench's cache, even if it is there, because it may have changed."""
     if variable := offline_variable():
         raise InputError(f"data_files: {url} cannot be downloaded because {variable} is set")
     with closing(HttpClient(Limits(redirects="any"))) as client:

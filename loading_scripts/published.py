@@ -58,7 +58,7 @@ def shipped_scores(name: str) -> list[PublishedScore]:
 
 
 def published_table(scores: Iterable[PublishedScore]) -> Table:
-    """Return one row per system and setting, one column per metric."""
+    """Return a table with a row per system, setting and config, and a column per metric."""
     rows: dict[tuple[str, str | None, str], dict[str, float]] = {}
     for score in scores:
         rows.setdefault((score.system, score.setting, score.config), {})[score.metric] = score.value

@@ -15,8 +15,8 @@ class ExpertQA(BenchmarkBuilder):
 
     The configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
     have the split train, and ``random``, ``domain``, lfqa_random and lfqa_domain have train,
-    validation and test. ``answers`` is a list of structs with the system's name. ``questions`` and
-    the ``lfqa`` configs do not have it.
+    validation and test. The column ``answers`` is a list of structs, each with the name of its
+    system. The config ``questions`` and the ``lfqa`` configs lack this column.
     """
 
     BENCHMARK = "expertqa"
@@ -28,5 +28,5 @@ class ExpertQA(BenchmarkBuilder):
     LICENSE = "mit"
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
-        # All files are JSON Lines, also those of lfqa, whose names end in ".json".
+        # All files are JSON Lines, including the lfqa files, whose names end in ".json".
         return map(parser_of(self.config.name), read_json_lines(path))

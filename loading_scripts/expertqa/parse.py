@@ -98,7 +98,7 @@ def parse_lfqa(row: SourceRow) -> Json:
 
 
 def question_id(question: str) -> str:
-    """Return an id for a question, which the source lacks: 12 hex digits of its text's SHA-256."""
+    """Return the first 12 hex digits of the SHA-256 of a question, because the source has no ids."""
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -166,7 +166,7 @@ def _claim(row: SourceRow) -> Json:
 
 
 def parse_field(row: SourceRow, key: str) -> Any:
-    """Return a field of an answer or a claim. All fields but their texts may be null."""
+    """Return a field of an answer or a claim. Only answer_string and claim_string cannot be null."""
     if key in ("answer_string", "claim_string"):
         return row.get(key, str)
     if key in MAX_NUMBERS:

@@ -20,8 +20,8 @@ SETTINGS = {
 ROUGES = ("rouge1", "rouge2", "rougeL")
 MEASURES = ("precision", "recall", "fscore")
 
-# The authors changed the judge on 2025-02-28. These result files were last changed on 2025-03-05,
-# and twice on 2025-09-21.
+# The authors changed the judge on 2025-02-28. Only these result files were changed after that: the
+# first one on 2025-03-05, the other two on 2025-09-21.
 FILES_OF_TODAYS_JUDGE = (
     "llama33_70b_distill_ds_32k.json",
     "gpt-oss-120b.json",
@@ -94,7 +94,7 @@ def read_results(path: Path) -> Iterator[Json]:
 
 
 def published_scores() -> list[PublishedScore]:
-    """Return all scores of all systems, by metric. Raises SourceError if a file is not available."""
+    """Return all scores of all systems. Raises SourceError if a file is not available."""
     sources = dataset_table("fanoutqa").sources
     scores = []
     for path in dataset_table("fanoutqa").config(LEADERBOARD).files:

@@ -38,7 +38,7 @@ def parse_dev(row: SourceRow) -> Json:
     row.only("id", "question", "decomposition", "answer", "categories")
     evidence = list(_evidence(row))
     _check_answer(row, "answer")
-    # An answer is a string, a number, a list or an object, so that no typed column fits. The feature
+    # An answer is a string, a number, a list or an object, so no typed column fits. The feature
     # ``datasets.Json`` is lossy: it rounds floats, and turns the string "1998" into a number.
     return {
         **_common(row),
@@ -87,7 +87,10 @@ def _page_number(row: SourceRow, key: str) -> int | None:
 
 
 def _evidence(row: SourceRow) -> Iterator[Json]:
-    """Check a decomposition, and yield its pages depth first, a sub-question's before its children's."""
+    """Check a decomposition, and yield its pages depth first.
+
+    A sub-question's own page comes before the pages of its children.
+    """
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)

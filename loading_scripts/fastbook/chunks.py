@@ -17,13 +17,14 @@ from qabench.text import repaired
 
 # In tokens, as in the source.
 CHUNK_SIZE, OVERLAP = 500, 64
-# Signatures contain this name. A change of the code that changes any chunk increases its number.
+# Signatures contain this name. If a change of the code changes any chunk, increase the number.
 CHUNKER = "sentences-1"
-# The longest match of ABBREVIATION is shorter.
+# More than the length of the longest match of ABBREVIATION.
 MAX_ABBREVIATION_CHARACTERS = 16
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-# A full stop, closing quotes and brackets, whitespace, and a character that can begin a sentence.
+# A sentence's final mark, closing quotes and brackets, whitespace, and (not part of the match) a
+# character that can begin a sentence.
 STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_`]*+\s++(?=[^\sa-z,;:)\]])")
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
@@ -47,10 +48,10 @@ def cut(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
 
 
 def cut_spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
-    """Return (start, end) of each chunk in the text, with the whitespace at its ends (see ``cut``)."""
+    """Return (start, end) of each chunk in the text, including whitespace at its ends (see ``cut``)."""
     units = list(_units(text, size))
     spans = []
-    # The first unit of the chunk so far, and the number of its tokens.
+    # The first unit of the current chunk, and the number of tokens in the chunk so far.
     first, tokens = 0, 0
     for i, (_, _, count) in enumerate(units):
         if tokens + count > size:
@@ -63,7 +64,7 @@ def cut_spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Return (start, end) of each sentence or line: together they are the whole text.
+    """Yield (start, end) of each sentence or line. Together, they are the whole text.
 
     A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows or
     the mark belongs to an abbreviation or an initial. It also ends at the end of a line, because
@@ -89,8 +90,8 @@ def judgments(question: Row, chunks: Sequence[str]) -> list[tuple[str, int]]:
     """Return the id and the relevance of each chunk of a question's chapter, in order.
 
     The relevance is the number of answer components that the chunk contains, after
-    ``ftfy.fix_text`` on both. Chunks with 0 are judged too, so that a question whose components are
-    in no chunk counts in the means of other programs.
+    ``ftfy.fix_text`` on both. Chunks with relevance 0 are returned too, so that a question whose
+    components are in no chunk counts in the means of other programs.
     """
     contexts_of_components = []
     for component in question["answer_context"]:
@@ -116,7 +117,7 @@ def _units(text: str, size: int) -> Iterator[Unit]:
 
 
 def _overlapping(units: list[Unit], first: int, at: int, max_tokens: int) -> tuple[int, int]:
-    """Return the first unit of the chunk that continues with ``units[at]``, and its repeated tokens.
+    """Return the first unit of the chunk that adds ``units[at]``, and the number of repeated tokens.
 
     The chunk begins after ``first``, the first unit of the previous chunk, and repeats at most
     ``max_tokens`` tokens of that chunk.

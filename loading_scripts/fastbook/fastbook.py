@@ -24,8 +24,8 @@ NOTEBOOK = ".ipynb"
 class Fastbook(BenchmarkBuilder):
     """Builds fastbook's configs.
 
-    The configs questions, keywords, contexts, qrels and leaderboard have the split test, and corpus
-    and chunks the split corpus. The sample has the same configs. ``id`` ("13-4": chapter and
+    The configs corpus and chunks have the split corpus. The configs questions, keywords, contexts,
+    qrels and leaderboard have the split test. The sample has the same configs. ``id`` ("13-4": chapter and
     question number) joins questions with keywords, and with ``query_id`` of contexts and qrels.
     ``chapter`` joins them with the corpus. ``doc_id`` joins qrels and chunks.
     """
@@ -54,7 +54,7 @@ class Fastbook(BenchmarkBuilder):
         return map(parse_question, read_questions(path))
 
     def _judged(self, path: Path, split: str) -> Iterator[Json]:
-        """Yield the qrels of a file of questions. They need the split's notebooks, which are read too."""
+        """Yield the qrels of a file of questions. Reads the split's notebooks for their chunks."""
         if path.suffix == NOTEBOOK:
             return
         files = dataset_table("fastbook").config(self.config.name).splits[split]

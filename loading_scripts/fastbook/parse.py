@@ -83,7 +83,7 @@ def read_chapter(path: Path) -> Json:
 
 
 def chapter_text(cells: Iterable[Row]) -> str:
-    """Return the text that is searched: the chapter's markdown and code cells, each with a newline.
+    """Return the text that is searched: the markdown and code cells, each followed by a newline.
 
     As in the source, it ends before the first markdown cell that contains "## Questionnaire".
     """
@@ -165,14 +165,14 @@ def _title(cells: list[Json], where: str) -> str:
 
 
 def read_questions(path: Path) -> Iterator[SourceRow]:
-    """Yield the questions of a ``fastbook-benchmark.json``. Raises DataError."""
+    """Yield the questions of a ``fastbook-benchmark.json``. Raises DataError for another format."""
     document = SourceRow.of(read_json(path), str(path)).only("questions")
     for i, value in enumerate(document.get("questions", list)):
         yield SourceRow.of(value, f"{path}, row {i}")
 
 
 def read_keywords(path: Path) -> Iterator[Json]:
-    """Yield the keyword queries of a CSV file whose header is ``KEYWORDS``, without blank lines.
+    """Yield the keyword queries of a CSV file. Its header must be ``KEYWORDS``.
 
     Raises:
         DataError: the file has another format. The message names file and line.
@@ -182,7 +182,8 @@ def read_keywords(path: Path) -> Iterator[Json]:
         # A spreadsheet program may write a byte order mark, which would become a part of the first
         # column's name.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            # ``DictReader`` fills a row with too few fields up with None.
+            # If a row has too few fields, ``DictReader`` sets the missing ones to None, which
+            # ``read`` rejects.
             reader = csv.DictReader(file, strict=True, restkey="(further field)")
             if reader.fieldnames != list(KEYWORDS):
                 raise DataError(f"{path}, line 1: expected the columns {', '.join(KEYWORDS)}")

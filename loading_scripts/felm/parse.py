@@ -1,14 +1,14 @@
 """Parse rows of FELM's file into rows of the dataset.
 
 This module does not import ``datasets``, which is slow. The source writes missing values in several
-ways: NaN for a response, an empty string or an empty list instead of a list. The rest of the row
-determines which of these values stands in a field, so the dataset can have lists throughout without
-loss. ``parse_row`` rejects a row that breaks one of these rules:
+ways: NaN instead of a response, and an empty string or an empty list instead of a list. Which of
+them a field has follows from the rest of the row, so nothing is lost if the dataset has lists
+throughout. ``parse_row`` rejects a row that breaks one of these rules:
 
 - ``response`` is NaN if there is none, and never null.
 - ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.
-- ``ref_contents`` is an empty string if the row has no references, and else a list, which may be
-  empty.
+- ``ref_contents`` is an empty string if the row has no references, and otherwise a list, which may
+  be empty.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def read_rows(path: Path, config: str) -> Iterator[Json]:
 def parse_row(row: SourceRow) -> Json:
     """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
-    ``id`` equals ``index``. The other fields are the source's: ``response`` is a string or None.
-    ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of the same
+    ``id`` equals ``index``. The other fields have the source's names. ``response`` is a string or
+    None. ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of the same
     length. ``type`` is a list of that length or empty. ``ref`` and ``ref_contents`` are lists whose
     lengths may differ. Raises DataError that names file, line and field.
     """

@@ -33,7 +33,7 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
         per_question: also return each question's score.
     Returns:
         mrr@10 (and so on for each k): float in [0, 1].
-        skipped: the number of questions of which the options leave out every component. These
+        skipped: the number of questions whose components are all left out by the options. These
             questions are not in the means.
         per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input.
             The value is None for a skipped question.

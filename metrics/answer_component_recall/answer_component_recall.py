@@ -12,7 +12,7 @@ from qabench.benchmarks.fastbook import metrics  # From: git+https://github.com/
 
 
 class AnswerComponentRecall(MetricModule, evaluate.Metric):
-    """How much of what an answer needs a system retrieves (Answer Component Recall@k).
+    """The share of an answer's components that a system retrieves (Answer Component Recall@k).
 
     The score of a question is the share of its answer's components that are retrieved in the
     top k. A passage retrieves a component if it contains one of the component's contexts. The
@@ -33,7 +33,7 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
         per_question: also return each question's score.
     Returns:
         recall@10 (and so on for each k): float in [0, 1].
-        skipped: the number of questions of which the options leave out every component. These
+        skipped: the number of questions whose components are all left out by the options. These
             questions are not in the means.
         per_question: with per_question=True, a list of {"recall@10": ...} in the order of the
             input. The value is None for a skipped question.

@@ -32,15 +32,15 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
 
     Only claims that need a citation and that experts found fully supported count. The share is
     averaged over answers (macro) and over claims (micro), with and without answers that
-    abstain, overall and by system, as ExpertQA reports it. Without references, the model that
-    QABENCH_NLI_MODEL names (by default the authors' model) labels the claims of any answers by
-    their evidence, and all these claims count. Scores without references are never official.
+    abstain, overall and by system, as ExpertQA reports it. Without references, the answers can be
+    of any system: the model that QABENCH_NLI_MODEL names (by default the authors' model) labels
+    their claims by the evidence, and all claims count. Such scores are never official.
 
     Args:
-        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
-            claims, as in the config `autoais`, or a list of labels, one per claim, over all answers
-            of the row, or None if it has no labels. Without references, a list of objects with
-            `answer` or `claims`, and `evidence`.
+        predictions: with references, one of these for each row: the row itself with `autoais_label`
+            ("Y", "N" or None) in its claims, as in the config `autoais`; a list of labels, one for
+            each claim of all its answers; or None if it has no labels. Without references, a list
+            of objects with `answer` or `claims`, and `evidence`.
         references: rows of the dataset with `answers`, whose claims have evidence, support and
             worthiness. Default: none.
         on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or

@@ -18,9 +18,9 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     citation: accuracy, and precision, recall and F1 of both classes, overall and by system.
 
     Args:
-        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
-            claims, as in the config `autoais`, or a list of labels, one per claim, over all answers
-            of the row, or None if it has no labels.
+        predictions: one of these for each row: the row itself with `autoais_label` ("Y", "N" or
+            None) in its claims, as in the config `autoais`; a list of labels, one for each claim of
+            all its answers; or None if it has no labels.
         references: rows of the dataset with `answers`, whose claims have evidence, support and
             worthiness.
         on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or

@@ -18,9 +18,9 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     accuracy, micro F1, and precision, recall and F1 of both classes, overall and by system.
 
     Args:
-        predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None)
-            in its claims, as in the config `factscores`, or a list of scores, one per claim, over
-            all answers of the row, or None if the row has no scores.
+        predictions: one of these for each row: the row itself with `fact_score` (a number from 0 to
+            1, or None) in its claims, as in the config `factscores`; a list of scores, one for each
+            claim of all its answers; or None if it has no scores.
         references: rows of the dataset with `answers`, whose claims have claim_string and
             correctness.
         per_question: also return the verdict of the fact score and of the experts on each claim.

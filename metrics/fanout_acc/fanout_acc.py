@@ -22,8 +22,8 @@ class FanoutAcc(MetricModule, evaluate.Metric):
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores 0.
-        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects:
-            dict, list, str, int, float, bool.
+        references: the dataset's `answer` column (`rows["answer"]`), or the answers as Python
+            objects: dict, list, str, int, float, bool.
         lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning),
             "spacy", "simplemma", or a custom object. Only spaCy's en_core_web_sm gives official
             scores.

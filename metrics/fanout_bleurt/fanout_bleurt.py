@@ -19,10 +19,10 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which is scored as the empty string.
-        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects:
-            dict, list, str, int, float, bool. A list is compared as its items, one per line, a dict
-            as lines "key - value", and a bool as yes or no.
-        model: a folder, or a name on the Hub, perhaps with a revision ("NAME@main").
+        references: the dataset's `answer` column (`rows["answer"]`), or the answers as Python
+            objects: dict, list, str, int, float, bool. A list is compared as its items, one per
+            line, a dict as lines "key - value", and a bool as yes or no.
+        model: a folder, or a name on the Hub, optionally with a revision ("NAME@main").
             lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
         per_question: also return each question's score.
     Returns:

@@ -56,7 +56,7 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
     OPTIONS: ClassVar = {"k": "evidence_k"}
     REFERENCE = "necessary_evidence"
     PREDICTION = "pages"
-    # A question without a search has read no pages, which is a recall of 0.
+    # If nothing was searched for a question, no page was read, and its recall is 0.
     MISSING: ClassVar = {"pages": None}
     UNOFFICIAL = "not a score of the benchmark's authors"
     COUNTS = metrics.evidence_counts

@@ -22,14 +22,15 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores 0 without a call. The judge gets the first 4,000 characters of an
             answer.
-        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects.
+        references: the dataset's `answer` column (`rows["answer"]`), or the answers as Python
+            objects.
         questions: the text of each question (the dataset's `question` column). Needed unless all
             questions are unanswered.
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server. "huggingface" for Hub-hosted models. By default
             FANOUTQA_OPENAI_API_BASE, or OpenAI.
-        api_key: the key for ``base_url``. By default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY,
-            for the default server, and the Hub's token for "huggingface".
+        api_key: the key for ``base_url``. The default is FANOUTQA_OPENAI_API_KEY (never
+            OPENAI_API_KEY) for the default server, and the Hub token for "huggingface".
         prompt: "official" (read from the authors' pinned file), "qabench", "auto" (official if that
             file is available), or a file with the fields {question}, {reference} and {answer}.
         judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout,
@@ -54,7 +55,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an option that
             cannot be used.
-        MissingExtra: calls are needed without the openai package.
+        MissingExtra: calls are needed, and the openai package is not installed.
         SourceUnavailable: prompt="official" without the file.
     Examples:
         >>> import qabench

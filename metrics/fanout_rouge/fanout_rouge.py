@@ -15,15 +15,15 @@ from qabench.text.rouge import COLUMNS  # From: git+https://github.com/qabench/q
 class FanoutRouge(MetricModule, evaluate.Metric):
     """ROUGE-1, ROUGE-2 and ROUGE-L of answers against reference answers written as text.
 
-    Precision, recall and F-measure are means over questions, with the Porter stemmer, equal to
-    the official FanOutQA scorer's to the last digit.
+    Precision, recall and F-measure are means over questions, computed with the Porter stemmer.
+    They equal the official FanOutQA scorer's to the last digit.
 
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores 0.
-        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects:
-            dict, list, str, int, float, bool. A list is compared as its items, one per line, a dict
-            as lines "key - value", and a bool as yes or no.
+        references: the dataset's `answer` column (`rows["answer"]`), or the answers as Python
+            objects: dict, list, str, int, float, bool. A list is compared as its items, one per
+            line, a dict as lines "key - value", and a bool as yes or no.
         per_question: also return each question's scores.
     Returns:
         rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].

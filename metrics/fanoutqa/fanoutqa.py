@@ -22,13 +22,14 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     Args:
         predictions: a list with the text of the answer to each question, or None for an unanswered
             question.
-        references: the dataset's `answer` column itself, `rows["answer"]`, or the answers as Python objects.
+        references: the dataset's `answer` column (`rows["answer"]`), or the answers as Python
+            objects.
         questions: the text of each question, for the judge. Without them there is no judge score.
         ids: the ids of the questions in `raw`. By default, their positions.
         lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma". See the metric
             fanout_acc.
-        bleurt: a function (references, candidates) -> scores, two lists of strings to one float for
-            each pair.
+        bleurt: a function (references, candidates) -> scores, which takes two lists of strings and
+            returns one float per pair.
         judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the
             metric fanout_judge), or False to leave the judge out. No call is made unless there are
             questions and a key.
@@ -84,7 +85,11 @@ class Fanoutqa(MetricModule, evaluate.Metric):
 
     @classmethod
     def groups(cls, options: Mapping[str, Any]) -> list[str]:
-        """Return acc and rouge, bleurt if a function is passed, and judge if questions are."""
+        """Return the groups of scores that these options of the metric allow.
+
+        These are acc and rouge, bleurt if a function is passed, and judge if questions are passed
+        and ``judge`` is not False.
+        """
         groups = ["acc", "rouge"]
         if options.get("bleurt"):
             groups.append("bleurt")

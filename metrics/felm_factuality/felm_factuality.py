@@ -18,10 +18,10 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     whole responses, overall and by domain, as FELM computes them.
 
     Args:
-        predictions: for each response a list of verdicts, True or 1 = factual, one per segment, or
-            an evaluator's reply (a string), which names the wrong segments after "Answer: " or says
-            ALL_CORRECT, or a list of replies, whose most frequent verdict on a segment counts (the
-            first of equally frequent ones), or None if there is no reply.
+        predictions: one of these for each response: a list of verdicts, one per segment (True or 1
+            = factual); an evaluator's reply, a string that names the wrong segments after
+            "Answer: " or says ALL_CORRECT; a list of replies (the most frequent verdict on a
+            segment counts, or the first of equally frequent ones); or None if there is no reply.
         references: the dataset's `labels` column: for each response a list of labels, True =
             factual.
         domains: the dataset's `domain` column, for scores by domain.

@@ -42,7 +42,7 @@ __all__ = [
 
 
 class OtherTask(Benchmark):
-    """Any task in a log of another harness. It has no official scores. Its name is the config."""
+    """Any task in a log of another harness. It has no official scores. The config is its name."""
 
     name = ""
     title = "Task"
@@ -96,7 +96,7 @@ def _benchmark(name: str, folder: Path) -> Benchmark:
 
 
 def _hub_dataset(name: str, folder: Path) -> tuple[str, HubDataset | None]:
-    """Return the title of a benchmark from outside and its dataset on the Hub, or None."""
+    """Return the title of a benchmark from outside, and its dataset on the Hub if it has one."""
     instance = custom_benchmark(name, folder)
     return instance.title, instance.data
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from qabench.evaluation.signature import Declaration
 
 
-# The signature field for a limit of tokens that neither the benchmark nor the user has set, but the
-# provider. A benchmark that declares ``max_tokens`` does not use this field.
+# The signature field for the provider's limit of tokens, if neither the benchmark nor the user has
+# set one. A benchmark that declares ``max_tokens`` does not use this field.
 DEFAULT_LIMIT = "default_max_tokens"
 
 
@@ -59,22 +59,22 @@ class Benchmark(Displayed, ABC):
         name: the benchmark's name, such as "fanoutqa": its folder in ``loading_scripts``.
         title: the name for readers, such as "FanOutQA".
         data: where the rows are on the Hub, or None if the dataset's folder has tables of files.
-        custom_config: the config in signatures of a custom file of questions, in which {file} is
-            the file's name. "" means the config in whose format the file is.
+        custom_config: the name that signatures have as config for a custom file of questions. In
+            it, {file} is the name of the file. "" means the config whose format the file has.
         settings: the settings of ``qabench run``. The first is the default.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
-        part: the argument of the tasks that selects a part of the questions, such as "category".
-        planned_reply: the reply that estimates of a run's calls assume. It must lead the setting to
-            make all further calls.
+        part: the task argument that selects a part of the questions, such as "category".
+        planned_reply: the reply that estimates of a run's calls assume. After it, a setting must
+            make all the calls that it can make.
         scores: all scores, in display order.
         headline: names of scores. The first one that an evaluation has is its main score.
         groups: group of scores -> a sentence that describes the scores.
         default_groups: the groups that are computed by default.
         groupings: grouping -> its title, such as "type" -> "type of answer".
-        options: additional options of ``evaluate`` and ``read``.
+        options: additional options of ``qabench score`` and ``qabench.evaluate_predictions``.
         prediction_fields: a prediction must have at least one of these fields.
-        id_fields: the names that the id of a prediction may have: "id", and the dataset's name of
-            this column.
+        id_fields: the names that the field with a prediction's id may have: "id", and the name of
+            the column in the dataset.
         official: group of scores -> the official values of the fields that the scorer adds to its
             signature.
         failures_official: whether the authors' results contain questions without an answer, which
@@ -112,13 +112,13 @@ class Benchmark(Displayed, ABC):
         check_declared(self, where)
 
     def logs(self) -> Logs:
-        """Return the object with everything about logs of runs that depends on the benchmark."""
+        """Return the object for what is specific to this benchmark in the logs of its runs."""
         from qabench.benchmarks.logs import Logs
 
         return Logs(self)
 
     def judging(self) -> Judging:
-        """Return the object for verdicts of a model, and people's labels of the same items."""
+        """Return the object for a model's verdicts, and people's labels of the same items."""
         from qabench.benchmarks.judging import Judging
 
         return Judging(self)
@@ -159,9 +159,9 @@ class Benchmark(Displayed, ABC):
         return declarations
 
     def limits_tokens(self) -> bool:
-        """Return whether the official values contain a limit of tokens per reply, or no limit."""
-        # The default ``declarations`` reads the dataset, which may not be on this machine, so the
-        # attribute is used instead.
+        """Return whether ``max_tokens`` (the tokens per reply) has official values."""
+        # The default ``declarations`` reads the dataset, which may not be on this machine, so
+        # ``official`` is used instead.
         declared = self.official
         if type(self).declarations is not Benchmark.declarations:
             declared = self.declarations()
@@ -183,14 +183,14 @@ class Benchmark(Displayed, ABC):
             yield row.fields
 
     def question(self, row: Row) -> Question:
-        """Return a row as a question. By default, its groups are the columns in ``groupings``."""
+        """Return a row as a question. By default, the columns in ``groupings`` have its groups."""
         groups = {name: [str(row[name])] for name in self.groupings}
         answer = row.get("answer")
         reference = "" if answer is None else str(answer)
         return Question(str(row["id"]), row["question"], reference, groups, row)
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
-        """Return the questions of a config that can be scored, or of a custom file.
+        """Return the questions to score, of a config or of a custom file.
 
         Raises:
             InputError: the config or the file cannot be read, or the file has no questions.
@@ -247,11 +247,11 @@ class Benchmark(Displayed, ABC):
         return join(ids, predictions)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> Scorer:
-        """Return a scorer of these groups of scores. ``options`` are those of ``self.options``."""
+        """Return a scorer for these groups of scores. ``options`` has values for ``self.options``."""
         raise NotImplementedError
 
     def asking(self, **arguments: Any) -> Asking:
-        """Return how a model is asked, for arguments of a task.
+        """Return how a model is asked in a task with these arguments.
 
         By default, the model is asked once, with the prompt of the setting, or with
         ``Benchmark.prompt`` if the setting has none.
@@ -293,7 +293,7 @@ class Benchmark(Displayed, ABC):
         return read_predictions(source, self.prediction_fields, self.id_fields)
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Row]]:
-        """Return the text and the row of each question of a config that can be scored, by its id."""
+        """Return the text and the row of each question that ``load`` returns, by the question's id."""
         return {question.id: (question.text, question.row) for question in self.load(config).rows}
 
     def evidence_pages(self, config: str | None) -> Iterable[Json] | None:
@@ -357,7 +357,7 @@ class Benchmark(Displayed, ABC):
         return next(iter(specs), None)
 
     def declaration(self, score: str) -> Declaration:
-        """Return the official values of a signature's fields, by the signature's name.
+        """Return the official values of the fields of the signature with the name ``score``.
 
         Raises:
             InputError: an unknown name. The message lists all names.
@@ -420,7 +420,7 @@ class Benchmark(Displayed, ABC):
 def _questions_in(
     benchmark: Benchmark, config: str, path: Path, digest: str
 ) -> tuple[Question, ...]:
-    """Return the questions in a file, whose content has the digest."""
+    """Return the questions in a file. ``digest`` is the digest of its content."""
     rows = list(benchmark.read_rows(path, config))
     # A file whose answers are held out may have a column "answer" with nulls.
     if rows and all("answer" in row and row["answer"] is None for row in rows):
@@ -429,6 +429,6 @@ def _questions_in(
         return tuple(benchmark.question(row) for row in rows)
     except KeyError as error:
         if all(error.args[0] in row for row in rows):
-            # The row has this column, so the KeyError is a mistake in ``question`` itself.
+            # Every row has this column, so the KeyError is a mistake in ``question`` itself.
             raise
         raise DataError(f"{path}: a row without the column {error}") from error

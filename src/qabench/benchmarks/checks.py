@@ -77,7 +77,11 @@ def check_declared(benchmark: Any, where: object) -> None:
 
 
 def check_answers_public(benchmark: Any, task_args: Mapping[str, Any], generate_only: bool) -> None:
-    """Raise InputError before any call if nothing can be scored, except with ``generate_only``."""
+    """Raise InputError if the answers cannot be scored, or if ``generate_only`` is not needed.
+
+    This is checked before the first call of the model. With ``generate_only``, questions whose
+    answers are not public can be asked.
+    """
     reason = benchmark.why_unscored(task_args.get("config"))
     if task_args.get("questions"):
         # Custom questions have not been read yet, so it is unknown whether they have answers.

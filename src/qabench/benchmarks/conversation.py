@@ -152,7 +152,10 @@ class Conversation(Protocol):
         """Record a problem. The question does not fail."""
 
     def at_most(self, count: int, what: str) -> AbstractAsyncContextManager[Any]:
-        """Return an async context manager that at most ``count`` questions can enter at once."""
+        """Return an async context manager that at most ``count`` questions can enter at once.
+
+        All questions that pass the same ``what``, such as "qabench retrieval", share the limit.
+        """
 
     async def ask(self) -> None:
         """Ask with the messages so far, and add the reply."""
@@ -171,10 +174,10 @@ class Conversation(Protocol):
         """Ask with these messages and tools. The reply is not added to the conversation."""
 
     async def result_of(self, call: Call, reply: Any, tools: Sequence[Tool]) -> list[Any]:
-        """Run one call of a reply, and return the messages with its result, which is never cut."""
+        """Run one call of a reply. Return the messages with the result, which is never truncated."""
 
     def user_message(self, text: str) -> Any:
-        """Return a message of the user."""
+        """Return a user message with this text."""
 
     def tool_message(self, text: str, call: Call, name: str | None) -> Any:
         """Return a message with the result of a call of the tool ``name``."""
@@ -196,7 +199,7 @@ class Conversation(Protocol):
         """
 
     def answer_unasked(self, messages: Messages, text: str) -> None:
-        """Set the answer to this text without asking the model, as its reply to the messages."""
+        """Set the answer without asking the model, as if it had replied to the messages."""
 
     def generation(self) -> Json:
         """Return the options of the last call that affect its reply, for signatures."""

@@ -26,7 +26,7 @@ class Setting:
         arguments: the arguments of the task that select this setting.
         requires: a sentence about required arguments, which says what to type, or "" if no argument
             is required.
-        without: the arguments of the task that have no effect in this setting, and are an error.
+        without: the task arguments that are rejected because they have no effect in this setting.
         solver: the names of the setting's solvers in Inspect's registry, in order. A run with
             another solver counts as a run of an agent.
         prompt: the user message of the default tasks in this setting, if it is not
@@ -71,7 +71,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The requirements of an official score or of a run to the machine.
+    """What an official score or a run requires of the machine.
 
     Attributes:
         what: the score or the part of a run, such as "loose and strict accuracy".
@@ -80,7 +80,7 @@ class Need:
         files: source files of the benchmark that must be in a mirror or in the cache. Other files
             are downloaded when they are needed.
         variables: environment variables that must be set.
-        nltk_data: data of NLTK that must be installed, such as "tokenizers/punkt_tab".
+        nltk_data: NLTK data that must be installed, such as "tokenizers/punkt_tab".
     """
 
     what: str
@@ -103,7 +103,7 @@ class Need:
 
 
 def _has_nltk_data(name: str) -> bool:
-    """Tell whether data of NLTK is installed. False if NLTK itself is not installed."""
+    """Tell whether NLTK data is installed. False if NLTK itself is not installed."""
     if find_spec("nltk") is None:
         return False
     import nltk
@@ -123,7 +123,7 @@ class Leaderboards:
         groups: config -> groups of scores. Empty for all groups on the default config.
         settings: the names of the settings in results on the Hub, if they differ from those in
             ``Benchmark.settings``.
-        cutoff: the k of scores that are declared for every cutoff.
+        cutoff: the k at which a score is shown that is declared for every cutoff.
     """
 
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -51,7 +51,7 @@ class Judging:
         self.benchmark = benchmark
 
     def scores(self, evaluation: Evaluation) -> list[JudgedScore]:
-        """Return the verdicts item by item, with the dataset's labels by people.
+        """Return the verdicts item by item, with people's labels from the dataset.
 
         By default, each answer is an item, and its verdicts are the scores in ``judge_scores``. If
         that is empty, they are all scores that are means of values from 0 to 1.

@@ -27,7 +27,7 @@ class BenchmarkOfLogs(Protocol):
         ...
 
     def asking(self, **arguments: Any) -> Asking:
-        """Return how a model is asked, for arguments of a task."""
+        """Return how a model is asked in a task with these arguments."""
         ...
 
 
@@ -61,7 +61,7 @@ class Logs:
         return {"answer": record.answer}
 
     def rescored_prediction(self, record: Record) -> Json:
-        """Return the prediction of a record of a run. The answer None means that there is none."""
+        """Return the prediction of a record of a run. If it has no answer, "answer" is None."""
         return self.prediction(record)
 
     def fields_of_solver(self, metadata: Mapping[str, Any]) -> Json:
@@ -80,11 +80,11 @@ class Logs:
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer | None:
-        """Return a function that renders the first messages of a setting, to check a log, or None.
+        """Return a function that renders the first messages of a setting, with which a log is checked.
 
         ``UNKNOWN_TEXT`` in a message stands for a text that only the run knew, such as pages. By
-        default, the function renders the messages of ``asking``. None is returned if the messages
-        cannot be rendered, as by default for settings that do not just ask once.
+        default, the function renders the messages of ``asking``. Returns None if the messages
+        cannot be rendered, by default for all settings that do more than ask once.
 
         Args:
             setting: the setting.

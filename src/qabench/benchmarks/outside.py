@@ -67,7 +67,7 @@ def _forget(module: str) -> None:
 
 
 def outside_error(what: str, error: BaseException, folder: Path) -> InputError:
-    """Return the error for an exception in code from outside, with the last line in its folder."""
+    """Return the error for an exception in code from outside, with the line in ``folder``."""
     reason = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     location = str(folder)
     for line in _lines_in(folder, error):
@@ -85,7 +85,7 @@ def raised_outside(error: BaseException) -> InputError | None:
 
 
 def _lines_in(folder: Path, error: BaseException) -> list[str]:
-    """Return the lines of a folder's files in an exception's traceback, the deepest last."""
+    """Return the lines of the traceback that are in files of a folder, the deepest last."""
     frames = traceback.extract_tb(error.__traceback__)
     positions: list[tuple[str, int | None]] = [(frame.filename, frame.lineno) for frame in frames]
     # A file with a syntax error has no frame in the traceback, but the error contains the line.

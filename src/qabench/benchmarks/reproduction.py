@@ -1,4 +1,4 @@
-"""Compare published scores and statistics with the values that public data give."""
+"""Compare published scores and statistics with values computed from public data."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Reproduction:
 
 
 def published_numbers(name: str) -> Json:
-    """Return the content of a benchmark's ``published.json``, if it has one.
+    """Return the content of a benchmark's ``published.json``, or {} if it has none.
 
-    "published" has the numbers by config, figure and group. "differences" has the values of the
-    data that are known to differ, in the same form, and the "reason". "means" has the figures that
-    are quotients of two other figures.
+    "published" has the numbers by config, figure and group. "differences" has, in the same form,
+    the computed values that are known to differ from them, and "reason" says why they differ.
+    "means" has the figures that are quotients of two other figures.
     """
     path = folder_of(name) / "published.json"
     content: Json = read_json(path) if path.is_file() else {}
@@ -71,7 +71,7 @@ def published_numbers(name: str) -> Json:
 
 
 def available_splits(name: str, config: str) -> Json:
-    """Return the rows of each split of a config whose files are available."""
+    """Return the rows of a config by split, without splits whose files are not available."""
     table = dataset_table(name)
     splits: Json = {}
     for split, files in table.config(config).splits.items():

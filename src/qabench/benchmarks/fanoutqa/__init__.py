@@ -197,7 +197,7 @@ class FanOutQABenchmark(Benchmark):
         ),
     )
     leaderboards = Leaderboards(
-        # The answers of test are not public, so that its scores cannot be computed.
+        # The answers of test are not public, so its scores cannot be computed.
         dict.fromkeys(("dev", "dev_nov23"), ("acc", "rouge", "bleurt", "judge"))
     )
     needs = (
@@ -306,7 +306,7 @@ class FanOutQABenchmark(Benchmark):
         return replace(joined, ids=list(answered), rows=list(answered.values()))
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FanOutQAScorer:
-        """Return the scorer of these groups."""
+        """Return the scorer for these groups of scores."""
         from qabench.benchmarks.fanoutqa.scorer import scorer_of
 
         return scorer_of(groups, **options)
@@ -351,13 +351,13 @@ class FanOutQABenchmark(Benchmark):
         return FanOutQALogs(self)
 
     def judging(self) -> FanOutQAJudging:
-        """Return the verdicts of the judge on answers."""
+        """Return the object for the judge's verdicts on answers."""
         from qabench.benchmarks.fanoutqa.judging import FanOutQAJudging
 
         return FanOutQAJudging(self)
 
     def numbers(self) -> FanOutQANumbers:
-        """Return the numbers of the data."""
+        """Return the object that computes the numbers of FanOutQA's data and leaderboard."""
         from qabench.benchmarks.fanoutqa.numbers import FanOutQANumbers
 
         return FanOutQANumbers(self)

@@ -59,17 +59,17 @@ class QuestionAccuracy:
 def accuracy(
     references: Sequence[Any], predictions: Sequence[Any], normalize: Normalize
 ) -> list[QuestionAccuracy]:
-    """Return the loose and strict accuracy of each answer, aligned with its reference.
+    """Return the loose and strict accuracy of each answer, in the order of the references.
 
-    The official score is the mean of these values. It is equal to the last digit if the values, in
-    which a zero is the integer 0, are added in order by the built-in ``sum`` (see
-    ``mean_in_order``).
+    The official score is the mean of these values. To be equal to the last digit, they must be
+    added in order by the built-in ``sum`` (see ``mean_in_order``), with zeros that are the integer
+    0.
 
     A reference's strings are its keys and values (dict), its items (list) or itself. Bools count as
     "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
-    word boundaries. loose is the share of strings found, strict whether all are found. Strings
-    missing from nested containers all count against the outer container's own length, so a nested
-    reference can score below zero, as upstream.
+    word boundaries. loose is the share of strings found, and strict is whether all are found. In a
+    nested reference, every missing string counts, but the share is of the outer container's
+    length, so the score can be below 0, as upstream.
 
     Args:
         references: answers as Python objects: dict, list, str, int, float, bool.
@@ -90,8 +90,8 @@ def accuracy(
     forms = normalize(texts)
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
-        # Upstream scores an unanswered question 0 before it reads the reference, so that an
-        # undefined reference does no harm there.
+        # Upstream scores an unanswered question 0 before it reads the reference, so an undefined
+        # reference does no harm there.
         if prediction is not UNANSWERED and is_undefined(reference):
             raise InputError(
                 f"reference {i} is or contains an empty list or dict: its accuracy is undefined"
@@ -105,7 +105,7 @@ def is_undefined(reference: Any) -> bool:
     if not isinstance(reference, dict | list):
         return False
     if not reference:
-        # The official scorer would divide by its length.
+        # The official scorer would divide by the length 0.
         return True
     return any(is_undefined(item) for item in items_of(reference))
 
@@ -128,8 +128,8 @@ def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> Ques
     is_strict = not missing
     loose: float = len(matches)
     if isinstance(reference, dict | list):
-        # All missing strings of a nested container are counted, although n counts it as one item.
-        # So a nested reference can score below 0, as in the official scorer.
+        # Every missing string inside a nested container is counted, although the container is only
+        # one of the n items. So a nested reference can score below 0, as in the official scorer.
         n = len(items_of(reference))
         loose = (n - len(missing)) / n
     return QuestionAccuracy(loose, is_strict, tuple(matches), tuple(missing))
@@ -138,8 +138,8 @@ def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> Ques
 def strings_of(answer: Any) -> Iterator[str]:
     """Yield the strings that the official scorer looks for.
 
-    They are the keys, then the values of a dict, the items of a list, or the single value. Booleans
-    are "yes" and "no".
+    They are the keys and then the values of a dict, the items of a list, or the single value.
+    Booleans are "yes" and "no".
     """
     if isinstance(answer, dict | list):
         for item in items_of(answer):
@@ -182,5 +182,5 @@ def _is_boundary(text: str, position: int) -> bool:
 
 
 def _is_word(character: str) -> bool:
-    # Python's definition of \w in patterns for str.
+    # This is Python's definition of \w in patterns for str.
     return character.isalnum() or character == "_"

@@ -1,7 +1,7 @@
 """``qabench fanoutqa submit``: check a submission to FanOutQA's leaderboard, and write its files.
 
 The leaderboard only checks that each line has an "id" and a string "answer", and that the metadata
-have the right keys. This command also checks for missing, unknown and repeated ids.
+has the right keys. This command also checks for missing, unknown and repeated ids.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def submit(
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
 
-    Exit code: 0 written; 1 the test questions are not available, or the files cannot be written;
-    2 rejected, with all errors (nothing is written).
+    Exit code: 0 the files were written; 1 the test questions are not available, or the files cannot
+    be written; 2 the submission was rejected (all errors are listed, and nothing is written).
     """
     paths = (closed_book, open_book, evidence_provided)
     paths_by_setting = {}

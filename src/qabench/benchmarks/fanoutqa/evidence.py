@@ -1,4 +1,4 @@
-"""The evidence-provided setting: the best fragments of a question's pages, as many as fit."""
+"""The evidence-provided setting: the prompt shows as many of the best page fragments as fit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 # The authors cut pages into fragments of at most this length.
 FRAGMENT_CHARACTERS = 1024
-# Each retrieval holds the pages of a question in memory. More of them would only wait for the
-# lemmatizer.
+# Each retrieval holds the pages of a question in memory. More retrievals at once would only wait
+# for the lemmatizer.
 RETRIEVALS_AT_ONCE = 4
 
 
@@ -38,13 +38,14 @@ def evidence_provided(
 
     In the log, metadata["evidence"] of a question has the number of fragments shown and of all
     fragments, the prompt's tokens, the budget, how tokens were counted, how many fragments of each
-    page were left out, and the missing pages. A page that did not exist at the epoch is noted as a
-    problem. If Wikipedia cannot be reached, the question fails.
+    page were left out, and the missing pages. A page that did not exist at the dataset's date is
+    noted as a problem. If Wikipedia cannot be reached, the question fails.
 
-    The fields of ``prompt`` are documents and question. The fields of ``document`` are title and
-    content (None means qabench's format). With ``official``, the prompt is filled as by the
-    authors' runner: with the unchanged list of evidence, including repeated and empty pages, up to
-    the window minus ``ANSWER_TOKENS``. The task describes the other arguments.
+    The fields of ``prompt`` are documents and question. The fields of ``document``, the prompt of
+    one fragment, are title and content (None means qabench's format). With ``official``, the prompt
+    is filled as the authors' runner does: with the unchanged list of evidence, including repeated
+    and empty pages, up to the window minus ``ANSWER_TOKENS``. The task describes the other
+    arguments.
     """
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
@@ -118,8 +119,8 @@ def retrieval_signature(
 
 def retrieval_conditions(normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
     """Return the signature fields that describe the retrieval and do not depend on the model."""
-    # Versions of markdownify turn HTML into different Markdown, which gives different fragments.
-    # Without this package, pages can still be read as Markdown from the authors' cache.
+    # Different versions of markdownify turn HTML into different Markdown, and so give different
+    # fragments. Without this package, pages can still be read as Markdown from the authors' cache.
     markdownify = "none"
     if find_spec("markdownify"):
         markdownify = version("markdownify")
@@ -137,7 +138,7 @@ def rank_evidence(
     official: bool = False,
     wiki: str | None = None,
 ) -> tuple[list[Fragment], list[str]]:
-    """Rank the fragments of a question's pages by BM25+, and return why pages are missing.
+    """Return the fragments of a question's pages, ranked by BM25+, and why pages are missing.
 
     This blocks while pages are downloaded. With ``official``, repeated pages stay repeated, and a
     missing page counts as an empty one, as in the authors' runner.

@@ -24,8 +24,8 @@ def page_keys(page: Any) -> Keys:
 
     Two pages are the same if they have a key in common. Titles are compared as in Wikipedia:
     underscores are spaces, and the case of the first letter does not matter. A page that was found
-    through a redirect is the same as an evidence page if one of the two has an id, a title, or a
-    URL with the title, of the other.
+    through a redirect is recognized as an evidence page only if the two have the same id, or one of
+    them has the other's title or a URL with it.
 
     Args:
         page: an object with some of "pageid", "title" and "url", such as a row of
@@ -43,7 +43,7 @@ def page_keys(page: Any) -> Keys:
     for value in values:
         if isinstance(value, str):
             keys |= _keys_of_text(value)
-        # Ids of Wikipedia are positive. Its API numbers missing pages downward from -1.
+        # Wikipedia's page ids are positive. Its API numbers missing pages downward from -1.
         elif isinstance(value, int) and not isinstance(value, bool) and value > 0:
             keys.add(value)
     if not keys:

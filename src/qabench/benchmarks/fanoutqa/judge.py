@@ -170,7 +170,7 @@ def is_judged(prediction: Any) -> bool:
 
 @dataclass(frozen=True)
 class Judged:
-    """The judge's scores and what they cost.
+    """The judge's scores, and what they cost.
 
     Attributes:
         judge: the judge.
@@ -201,7 +201,7 @@ class Judged:
         return [judgment.score for judgment in self.per_question if judgment.score is not None]
 
     def as_dict(self) -> Json:
-        """Return counts, verdicts, usage, and unreadable items, or why there is no score."""
+        """Return counts, verdicts, usage and unreadable replies, or why there is no score."""
         about = {
             "model": self.judge.caller.model,
             "prompt": self.judge.prompt.label,
@@ -265,12 +265,13 @@ def judge_for(
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server. See ``qabench.llm.endpoint.resolve_endpoint``.
         api_key: by default FANOUTQA_OPENAI_API_KEY. Never OPENAI_API_KEY.
-        prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
-            "auto": official if the file is available, or a file: TOML (``user``, ``system``), or
-            the user message as plain text, with the fields {question}, {reference}, {answer}.
-        parameters: parameters besides temperature 0 and seed 31415. The value None removes a
-            parameter.
-        llm_cache_key: replies cached under another key are not used.
+        prompt: "official" (the authors' prompt, read from their file), "qabench" (this project's),
+            "auto" (official if the authors' file is available), or a path. The file at the path is
+            TOML with ``user`` and ``system``, or the user message as plain text. Its fields are
+            {question}, {reference} and {answer}.
+        parameters: changes to the parameters of a request, which are temperature 0 and seed 31415.
+            The value None removes a parameter.
+        llm_cache_key: only replies that were cached under this key are reused.
         **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``,
             or a pair: the price per million prompt tokens and per million reply tokens).
 

@@ -6,6 +6,6 @@ from qabench.benchmarks.judging import Judging
 
 
 class FanOutQAJudging(Judging):
-    """The judge's verdict on each answer. The dataset has no labels of people."""
+    """The judge's verdict on each answer. The dataset has no labels by people."""
 
     judge_scores = ("gpt", "gpt_readable")

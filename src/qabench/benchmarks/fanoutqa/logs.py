@@ -20,7 +20,7 @@ JUDGE_OPTIONS = ("model", "base_url", "parameters", "llm_cache_key")
 
 
 def pages_read(searches: object) -> object:
-    """Return title, URL and id of each page of which the model was shown a fragment.
+    """Return title, URL and id of each page if the model was shown a fragment of it.
 
     Anything but a list of objects is returned unchanged, and the scorer then reports the error.
     """
@@ -30,7 +30,7 @@ def pages_read(searches: object) -> object:
     for entry in searches:
         if not isinstance(entry, dict):
             pages.append(entry)
-        # A user's solver may not record the number of fragments. Its pages count as shown.
+        # A user's solver may not record the number of fragments. Then all its pages count as shown.
         elif entry.get("fragments", 1):
             page = {}
             for name in ("title", "url", "pageid"):
@@ -80,7 +80,7 @@ class FanOutQALogs(Logs):
         return self.prediction(record) | {"answer": answer}
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the options for the run's lemmatizer and judge, which only uses cached replies."""
+        """Return the options for the run's lemmatizer and judge. The judge makes no calls."""
         options = super().rescoring_options(run)
         if "bleurt" in options["groups"]:
             # BLEURT needs a model that may not be installed here.
@@ -106,7 +106,7 @@ class FanOutQALogs(Logs):
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the first message is rendered, with ``UNKNOWN_TEXT`` for evidence pages."""
+        """Return a function that renders the first message, with ``UNKNOWN_TEXT`` for the pages."""
         from qabench.benchmarks.fanoutqa import prompts
         from qabench.prompts.prompt import check_label, origin_of
 

@@ -35,7 +35,7 @@ def bleurt_of_question(item: Item, outcome: Outcome) -> float:
 
 
 def evidence_counts(outcomes: Sequence[Outcome]) -> Json:
-    """Return the number of questions without pages, which have no precision."""
+    """Return the number of questions for which no page was read. They have no precision."""
     without_pages = sum("evidence.precision" not in outcome.scores for outcome in outcomes)
     return {"without_pages": without_pages}
 

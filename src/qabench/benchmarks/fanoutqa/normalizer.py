@@ -22,7 +22,7 @@ from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.text import repair
 from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
 
-# Signatures and the cache contain this name. Its number is increased when any normal form changes.
+# Signatures and the cache contain this name. If any normal form changes, increase the number.
 NAME = "fanoutqa-1"
 # Progress is reported, and normal forms are stored in the cache, after each block of texts.
 CHARACTERS_PER_BLOCK = 1_000_000
@@ -38,7 +38,7 @@ MAX_BYTES = 256 * 1024 * 1024
 DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"
 # Older versions of SQLite allow 999 variables in a query.
 KEYS_PER_QUERY = 500
-# With a write-ahead log, processes read while another one writes. With synchronous = NORMAL, a
+# With a write-ahead log, processes can read while another one writes. With synchronous = NORMAL, a
 # power failure can lose the last entries, but cannot damage the file.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -50,14 +50,14 @@ CREATE TABLE IF NOT EXISTS forms (
 
 
 def before_lemmas(text: Any) -> str:
-    """Apply the steps of ``normalize`` before lemmatization."""
+    """Apply the steps of ``normalize`` that come before lemmatization."""
     # As in the official scorer, the text is lowercased before ftfy repairs it.
     text = repair(str(text).lower())
     return THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
 
 
 def after_lemmas(text: str) -> str:
-    """Apply the steps of ``normalize`` after lemmatization."""
+    """Apply the steps of ``normalize`` that come after lemmatization."""
     # As in the official scorer, punctuation is deleted only after spaCy has seen it, and spaces at
     # the ends of the text stay.
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
@@ -75,7 +75,7 @@ class Normalizer:
 
     @property
     def key(self) -> str:
-        """Return the key of the cache: everything that normal forms depend on except the text."""
+        """Return the part of a cache key that names all that a normal form depends on but the text."""
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
@@ -91,8 +91,8 @@ class Normalizer:
     ) -> dict[str, str]:
         """Return the normal form of each distinct ``str(text)``.
 
-        After each block, ``progress`` is called with the number of finished texts and of all texts.
-        Texts whose normal form is in the cache are not counted.
+        After each block, ``progress`` is called with two numbers, of finished texts and of all
+        texts. Texts whose normal form is in the cache are not counted.
         """
         # References are the same in every run, and many answers repeat them.
         distinct = list(dict.fromkeys(map(str, texts)))
@@ -127,7 +127,7 @@ class Normalizer:
 
 
 def shared_normalizer(lemmatizer: str | Lemmatizer) -> Normalizer:
-    """Return a thread-safe normalizer with the user's cache, for runs."""
+    """Return a thread-safe normalizer that uses the cache, for runs."""
     return Normalizer(thread_safe_lemmatizer(lemmatizer), NormalizedTextCache.default(hold=True))
 
 
@@ -138,7 +138,7 @@ def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list
 
 
 def check_key(lemmatizer: Lemmatizer, key: str) -> None:
-    """Raise QabenchError if the lemmatizer on this machine of a cluster has another key."""
+    """Raise QabenchError if the lemmatizer on this cluster machine has another key."""
     if lemmatizer.key != key:
         raise QabenchError(
             f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}"
@@ -156,9 +156,9 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """Return the official FanOutQA normal form of one text.
 
     The text is converted by ``str`` and to lowercase, repaired by ``ftfy.fix_text``, and numbers
-    lose their thousands commas. Then it is replaced by the lemmas that spaCy finds, joined by one
-    space. The characters ``, . ? ! : ;`` are deleted, and each run of whitespace becomes one space.
-    Leading and trailing spaces are kept, as upstream. For more than a few texts use
+    lose their thousands commas. Then the lemmas that spaCy finds, joined by spaces, replace the
+    text. The characters ``, . ? ! : ;`` are deleted, and each run of whitespace becomes one space.
+    Leading and trailing spaces are kept, as upstream. For more than a few texts, use
     ``Normalizer(...).batch``, which is much faster.
 
     Args:

@@ -32,7 +32,7 @@ AS_KANI = ", counted as kani counts"
 
 
 def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Callable[[str], bool]:
-    """Return a test whether the first group of a pattern is a version in [low, high)."""
+    """Return a check that a value has this pattern, with a version in [low, high) as first group."""
 
     def accepts(value: str) -> bool:
         match = re.fullmatch(pattern, value)
@@ -65,8 +65,8 @@ def _is_lemmatizer(value: str) -> bool:
     return match[3] == RELEASES.get(match[1])
 
 
-# Some fields are declared irrelevant without a reason: top_p, top_k and seed have no effect at
-# temperature 0, and the others are part of the system that is evaluated.
+# ``official.json`` declares some fields as irrelevant and does not say why: top_p, top_k and seed
+# have no effect at temperature 0, and the others are part of the system that is evaluated.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {
@@ -87,8 +87,8 @@ for _section, _name in (("common", "prompt"), ("judge", "judge_prompt")):
     _field = _DECLARED[_section][_name]
     _DECLARED[_section][_name] = replace(_field, says=partial(_prompt_sentence, _name))
 _COMMON = _DECLARED["common"]
-# Runs always record prompt and protocol, so there these fields must be present. Files of
-# predictions have neither.
+# Runs always record prompt and protocol, so in signatures of runs these fields must be present.
+# Files of predictions have neither.
 _RUN = dict(_COMMON)
 for _name in ("prompt", "protocol"):
     _RUN[_name] = replace(_COMMON[_name], absent=False)

@@ -4,16 +4,15 @@ The protocol is the authors': the tool, its results, and what happens when the w
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and
 the chat library that it uses, kani 0.7.2.
 
-There are differences where this project cannot or should not send the same:
+It differs where this project cannot or should not send the same requests:
 
 - If kani has dropped a call, it sends the call's result with the role "function". Here, a call and
   its result are dropped together, because OpenAI rejects a result without its call.
-- A search that fails, after retries, fails the question instead of telling the model about the
-  error.
+- If a search fails even after retries, the question fails. kani tells the model about the error.
 - If the arguments of a call are not JSON, Inspect AI takes them as the query. kani tells the model
   that they are not JSON.
 - The request has `tool_choice: auto`, the default of OpenAI's API.
-- A query is cut after 300 characters before similar titles are searched for, because Wikipedia
+- Similar titles are searched for with the first 300 characters of a query, because Wikipedia
   rejects longer queries.
 """
 
@@ -192,12 +191,12 @@ class OpenBookSearch:
         return Tool("search", self.strings.tool, ("query",), self.search)
 
     async def tool_tokens(self) -> int:
-        """Return the tokens of the tool written as TypeScript, which kani reserves for it."""
+        """Return the number of tokens that kani reserves for the tool, written as TypeScript."""
         shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
         return await self.counter.count(shown) + TOOL_MARKUP_TOKENS
 
     async def search(self, query: str) -> str:
-        """Return the best fragments of a page that fit. Without the page, return similar titles."""
+        """Return as many of a page's best fragments as fit, or similar titles if it does not exist."""
         async with self.conversation.at_most(RETRIEVALS_AT_ONCE, "qabench retrieval"):
             page, result = await in_daemon_thread(self._find, query)
         if page is None:
@@ -219,7 +218,10 @@ class OpenBookSearch:
         return render(n)
 
     def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:
-        """Download a page, and return it with its ranked fragments. If missing, None and a text."""
+        """Download a page, and return it with its ranked fragments.
+
+        If there is no such page, return None and the text that the model gets instead.
+        """
         try:
             page = self.wiki.lookup(title)
         except PageMissing:
@@ -351,8 +353,8 @@ class _History:
         call is always kept, because the tokens reserved for the reply leave room for its result.
 
         Raises:
-            QabenchError: a message is longer than the window. As in kani, messages older than the
-                first one that does not fit are not looked at.
+            QabenchError: a message is longer than the window. As in kani, messages are looked at
+                from the newest to the first one that does not fit. Older ones are not checked.
         """
         first, room = len(self.messages), self.room
         while first:
@@ -392,7 +394,7 @@ class _History:
         return [self.conversation.with_calls(reply, calls), *results]
 
     async def _tokens(self, position: int) -> int:
-        """Count tokens like kani: of the text, names and arguments of calls, or a result's name."""
+        """Count a message's tokens as kani does: its text, and its calls or the name of its tool."""
         if not self.tokens.get(position):
             message = self.messages[position]
             texts = []
@@ -433,8 +435,8 @@ def _search_arguments(query: str) -> None:
 
 
 _search_arguments.__qualname__ = "search"
-# pydantic's messages contain a URL with its version. It is replaced by the version with which the
-# authors' chat library was used.
+# pydantic's messages contain a URL with pydantic's version. That version is replaced by the one
+# with which the authors' chat library was used.
 _DOCS, _DOCS_OF_AUTHORS = re.compile(r"(?<=//errors\.pydantic\.dev/)[\d.]+(?=/)"), "2.6"
 
 
@@ -454,12 +456,15 @@ def _problem(call: Call) -> str | None:
 
 
 async def _search_in_text(search: OpenBookSearch, reply: Any) -> list[Any]:
-    """Cut a reply after the search at its beginning, and return the result, or [] without one."""
+    """Cut a reply after the search with which it begins, and return the search's result.
+
+    Returns [] if the reply does not begin with a search.
+    """
     # The authors' engines strip replies.
     reply.text = reply.text.strip()
     tag = _SEARCH.match(reply.text)
     if tag is None:
         return []
     reply.text = reply.text[: tag.end()]
-    # The authors' engine turns the result into a message of the user, for models without tools.
+    # For models without tools, the authors' engine turns the result into a user message.
     return [search.conversation.user_message(await search.search(tag[1]))]

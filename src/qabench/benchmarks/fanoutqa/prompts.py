@@ -115,7 +115,10 @@ class FanOutQAAsking:
         return {"temperature": 0, "max_tokens": max_tokens}
 
     def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
-        """Return the prompt with the question, or the question if the prompt needs documents."""
+        """Return the prompt with the question.
+
+        If the prompt needs documents, which a step of the run adds, return only the question.
+        """
         if "documents" in self.prompt.fields():
             return (("user", row["question"]),)
         return self.prompt.messages(question=row["question"])
@@ -139,7 +142,7 @@ def closed_book(prompt: str) -> Prompt:
 
 
 def asking_closed_book(prompt: str = AUTO, protocol: str = AUTO) -> FanOutQAAsking:
-    """Return how a model is asked closed-book, for arguments of the task."""
+    """Return how a model is asked closed-book in a task with these arguments."""
     user_prompt = closed_book(prompt)
     return FanOutQAAsking("closed-book", user_prompt, chosen_protocol(protocol, user_prompt.name))
 

@@ -64,9 +64,9 @@ class Corpus:
     """Pages split into chunks, which are ranked by BM25+ over lemmas (k1 1.5, b 0.75, delta 1).
 
     Chunks and scores are the official ones. Chunks with equal scores are in the order of the text.
-    The official retriever orders them by numpy's unstable ``argsort``, reversed, which depends on
-    the processor. So compare only scores, and sets of chunks with equal scores, with the official
-    ranking.
+    The official retriever orders them by NumPy's unstable ``argsort``, reversed, so their order
+    depends on the processor. With the official ranking, compare only scores, and sets of chunks
+    with equal scores.
 
     Args:
         documents: the pages: ``WikiPage`` objects, or rows or objects with title, pageid and revid.
@@ -77,8 +77,8 @@ class Corpus:
 
     Raises:
         InputError: the list is empty.
-        PageMissing: a page did not exist at the epoch. (The official class treats it as an empty
-            page.)
+        PageMissing: a page did not exist at the dataset's date. (The official class treats it as an
+            empty page.)
         MissingExtra: the lemmatizer is not installed.
 
     Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa. BM25+: Lv and

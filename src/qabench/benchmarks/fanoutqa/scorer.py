@@ -1,4 +1,4 @@
-"""FanOutQA's scorer, for answers against references and pages read against necessary pages.
+"""FanOutQA's scorer, which compares answers with references, and pages read with necessary pages.
 
 Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116), and
 ``fanoutqa.eval.scorer.Scorer.score``.
@@ -50,10 +50,10 @@ class FanOutQAScorer(Scorer):
     "None" for accuracy and the empty string for ROUGE, as upstream.
 
     Attributes:
-        normalizer: the normalizer for accuracy. None: accuracy is not computed.
+        normalizer: the normalizer for accuracy, or None if accuracy is not computed.
         rouge: whether ROUGE is computed.
-        bleurt: the BLEURT function. None: BLEURT is not computed.
-        judge: the judge. None: nothing is judged.
+        bleurt: the BLEURT function, or None if BLEURT is not computed.
+        judge: the judge, or None if nothing is judged.
         evidence: whether pages are scored if any item has pages.
         evidence_k: the number of first pages of each question that count. None for all.
         only_score_answered: whether the caller left out unanswered questions, for signatures.
@@ -290,8 +290,9 @@ def scorer_of(
     """Return the scorer of groups of scores.
 
     For the options see ``FanOutQABenchmark.options``, ``qabench.text.resolve_lemmatizer``,
-    ``qabench.models.bleurt.load_bleurt`` and ``judge_from``. With ``threads``, answers are scored
-    in several threads, one at a time. ``bleurt`` is a function to use instead of a model. With
+    ``qabench.models.bleurt.load_bleurt`` and ``judge_from``. With ``threads``, the scorer is called
+    from several threads, with one answer at a time. ``bleurt`` is a function to use instead of a
+    model. With
     ``key_to_typed_server``, the server ``judge_base_url`` gets the environment's key, because the
     user typed its address in the command. See ``key_for_typed``.
     """
@@ -414,7 +415,7 @@ def _problems(
     details: Sequence[Row],
     judged: Judged | None,
 ) -> list[str]:
-    """Count answers that the leaderboard would not accept, and missing scores of the judge."""
+    """Return sentences about answers that the leaderboard would reject, and missing judge scores."""
     ids = [str(item.row.get("id")) for item in items]
     ids_by_problem = grouped(zip(map(_answer_problem, answers), ids, strict=True))
     sentences = []

@@ -86,8 +86,8 @@ def fanoutqa_open_book(
 ) -> TaskPlan:
     """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
 
-    Without ``wiki``, the environment chooses the Wikipedia (live at the dataset's epoch with a
-    cache, a ZIM file, or a Kiwix server): see ``qabench.retrieval.wiki.client``.
+    Without ``wiki``, environment variables choose the Wikipedia: the live one as of the dataset's
+    date with a cache, a ZIM file, or a Kiwix server. See ``qabench.retrieval.wiki.client``.
 
     Args:
         config: dev (the default), dev_nov23, test, test_nov23 or sample.
@@ -109,8 +109,8 @@ def fanoutqa_open_book(
             repository on the Hub. By default the model's tokenizer if it is available, else a
             documented estimate.
         wiki: a ZIM file of Wikipedia.
-        max_turns: the maximum number of replies to a question that search. The authors have no
-            limit, so that an answer that it cuts is a deviation.
+        max_turns: the maximum number of replies with a search per question. The authors have no
+            limit, so reaching it is a deviation.
     """
     # These modules are slow to import, and only this setting needs them.
     from qabench.benchmarks.fanoutqa.evidence import retrieval_conditions
@@ -172,7 +172,7 @@ def fanoutqa_evidence_provided(
         tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a
             repository on the Hub. By default the model's tokenizer if it is available, else a
             documented estimate.
-        wiki: a ZIM file of Wikipedia. By default, the environment chooses the Wikipedia.
+        wiki: a ZIM file of Wikipedia. By default, environment variables choose the Wikipedia.
     """
     from qabench.benchmarks.fanoutqa.evidence import evidence_provided, retrieval_conditions
     from qabench.benchmarks.fanoutqa.window import check_window

@@ -108,7 +108,7 @@ class Felm(Benchmark):
     title = "FELM"
     settings = _settings()
     part = "domains"
-    # In estimates of calls, this reply replaces the model. If it had no claims, the calls that
+    # Estimates of calls use this reply instead of the model's. If it had no claims, the calls that
     # judge claims would not be counted.
     planned_reply = "Segment 1:\nClaim 1. A claim."
     scores = (
@@ -213,13 +213,13 @@ class Felm(Benchmark):
         return FelmLogs(self)
 
     def judging(self) -> FelmJudging:
-        """Return the evaluator's verdicts on segments, next to the annotators' labels."""
+        """Return the object for the evaluator's verdicts on segments and the annotators' labels."""
         from qabench.benchmarks.felm.judging import FelmJudging
 
         return FelmJudging(self)
 
     def numbers(self) -> FelmNumbers:
-        """Return the numbers of the data."""
+        """Return the object that computes the statistics of FELM's data."""
         from qabench.benchmarks.felm.numbers import FelmNumbers
 
         return FelmNumbers(self)

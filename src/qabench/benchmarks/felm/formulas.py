@@ -1,4 +1,4 @@
-"""FELM's scores as functions of counts: numbers or NumPy arrays. See ``scores``."""
+"""FELM's scores as functions of counts, which are numbers or NumPy arrays. See ``scores``."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     import numpy as np
 
     p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)
-    # The formula and its order are those of the official script: 2 tn / (2 tn + fn + fp) differs in
-    # the last digit. If precision and recall are both 0, the script divides by zero.
+    # The formula and the order of its factors are the official script's, because
+    # 2 tn / (2 tn + fn + fp) differs in the last digit. If precision and recall are both 0, the
+    # script divides by zero.
     return np.where(p + r == 0, 0.0, 2 * r * p / (r + p))
 
 

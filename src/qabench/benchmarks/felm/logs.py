@@ -63,7 +63,7 @@ class FelmLogs(Logs):
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the first messages are rendered, which ask for verdicts or for claims."""
+        """Return a function that renders the first messages, which ask for verdicts or claims."""
         from qabench.benchmarks.felm.method import FelmMethod
         from qabench.prompts.prompt import check_label, origin_of
 

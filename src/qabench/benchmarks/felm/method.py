@@ -44,7 +44,7 @@ NUM_CONS = 5
 CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
 # If there are no references, a user's template shows this text.
 NO_REFERENCES = "(none)"
-# Only in these domains are there references, and prompts of the authors for claims.
+# Only these domains have references, and prompts by the authors for claims.
 CLAIM_DOMAINS = ("wk", "science", "writing_rec")
 METHODS = ("raw", "cot", "cot-cons", "link", "content")
 SYSTEM = "You are a helpful assistant."
@@ -149,9 +149,9 @@ class FelmMethod:
     See the task ``felm`` for the arguments.
 
     Attributes:
-        prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see
-            ``read_prompt``) for all domains, with the fields {question}, {segments} (segments or
-            claims, numbered) and, for link and content, {references}.
+        prompt: "official"; "qabench"; "auto" (official if available, else qabench with a warning);
+            or a file (see ``read_prompt``) for all domains, with the fields {question}, {segments}
+            (segments or claims, numbered) and, for link and content, {references}.
         official_quirks: whether to reproduce two quirks of the authors' script. It never shows
             references in the prompts of link and content, because it compares the method with wrong
             names. Its prompt for Vicuna is plain text with two more lines at the end.
@@ -178,7 +178,7 @@ class FelmMethod:
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)
-        # The class is frozen, so that its fields and the prompts chosen by them cannot differ later.
+        # The class is frozen, so that the prompts always match the fields by which they were chosen.
         # In a frozen class, only ``object.__setattr__`` can set an attribute.
         object.__setattr__(self, "prompts", self._chosen_prompts())
 
@@ -194,8 +194,8 @@ class FelmMethod:
         # The authors' script decodes greedily for Vicuna with every method.
         if self.method == "cot-cons" and self.reply_format != "vicuna":
             temperature = CONS_TEMPERATURE
-        # The authors have the same limit for methods with thoughts first. A reply that is cut off
-        # before its answer counts as "all segments are correct".
+        # The authors use the same limit for methods that ask for thoughts before the answer. A reply
+        # that is cut off before its answer counts as "all segments are correct".
         return {"temperature": temperature, "max_tokens": 100}
 
     @property
@@ -413,7 +413,10 @@ def claims_in(row: Row, reply: Answered) -> tuple[list[Json], str | None]:
 
 
 def without_verdict(replies: Sequence[Answered], n: int, reply_format: str) -> list[str]:
-    """Return a reason for each reply about ``n`` segments or claims that has no verdict."""
+    """Return the reasons why replies have no verdict on ``n`` segments or claims, one per reply.
+
+    A reply with a verdict adds no reason.
+    """
     reasons = []
     for reply in replies:
         if read_reply(reply.text, n, reply_format).readable is not None:

@@ -1,4 +1,4 @@
-"""The numbers of FELM's data."""
+"""FELM's statistics for ``qabench stats``, and their comparison with the published numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qabench.data.rows import Row
 
 
 class FelmNumbers(Numbers):
-    """The numbers of FELM's data, by domain."""
+    """The statistics of FELM's data, by domain."""
 
     counted_by = "domain"
 
@@ -24,7 +24,7 @@ class FelmNumbers(Numbers):
             "true": true,
             "errors": len(row["labels"]) - true,
         }
-        # A type may be null or "". 397 responses have fewer types than segments, or no types.
+        # The type of a segment may be null or "". 397 responses have no types.
         return counts | Counter(filter(None, row["type"]))
 
     def reproduce(self) -> Reproduction:

@@ -35,9 +35,9 @@ def names_vicuna(model: str) -> bool:
 def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:
     """Return the evaluator if the authors' script reads its replies in another format, else None.
 
-    The result is the field ``system`` of signatures. Only for Vicuna, the script reads ids anywhere
-    in a reply, and ALL_CORRECT with a backslash. If replies are ``sampled`` (cot-cons), it reads
-    them after "Answer: " for every model.
+    The result is the field ``system`` of signatures. Only in Vicuna's replies does the script read
+    ids anywhere, and ALL_CORRECT with a backslash. If replies are ``sampled`` (cot-cons), it reads
+    ids after "Answer: " for every model.
     """
     if sampled or reply_format not in REPLY_FORMATS:
         return None
@@ -55,11 +55,12 @@ def _misread_sentence(value: str) -> str:
     return f"the replies of {value} are read as Vicuna's"
 
 
-# ``official.json`` lists the official prompts by label (see FelmPrompts.label): raw, cot (also for
-# cot-cons), link, content, link and content with references shown, and then all but the last two
-# for Vicuna. After these come the same prompts for claims. Fields of the generation may be absent,
-# because it is unknown for a file of replies or verdicts. Any number of samples above 1 is
-# official, because the authors do not say how many they took.
+# ``official.json`` lists 20 official prompts by label (see ``FelmPrompts.label``). The first ten are
+# for segments: raw, cot (also for cot-cons), link, content, link with references shown, content with
+# references shown, and for Vicuna raw, cot, link and content. The next ten are for claims, in the
+# same order. Fields of the generation may be absent, because it is unknown for a file of replies or
+# verdicts. Any number of samples above 1 is official, because the authors do not say how many they
+# took.
 _FIELDS = read_declarations(
     Path(__file__).with_name("official.json"), {"samples": lambda value: value != "1"}
 )[SCORE]

@@ -162,7 +162,7 @@ class FelmScorer(Scorer):
         return signatures(data | read | system)
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return the domains, if the rows have them, and how replies are read."""
+        """Return the digest of the domains, if the rows have them, and how replies are read."""
         domains = []
         sampled = True
         for item in items:
@@ -249,8 +249,8 @@ def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
 def _segments(row: Row, verdicts: Verdicts | None) -> list[Json]:
     """Return the segments of ``Record.detail`` (see ``qabench.adapters.inspect_ai``)."""
     nothing = (None,) * len(row["labels"])
-    # Rows of metrics have only labels. In 397 rows of the dataset, ``type`` has fewer entries than
-    # segments. So each of these columns may be missing or shorter.
+    # Rows of metrics have only labels, and in 397 rows of the dataset ``type`` is empty. A column
+    # that is missing or empty counts as None for every segment.
     columns = {
         "text": row.get("segmented_response", nothing),
         "label": row["labels"],

@@ -1,4 +1,4 @@
-"""FELM's reading of an evaluator's replies, and its counts of segments and responses.
+"""How FELM reads an evaluator's replies, and counts segments and responses.
 
 The positive class of precision, recall and F1 is the error. The counts have the official script's
 names: ``tp`` are factual segments judged factual, ``tn`` errors that were found, ``fp`` errors
@@ -253,9 +253,9 @@ def response_score(
 
     Args:
         labels: one label per segment, True (or 1) = factual. There is at least one segment.
-        prediction: a list of verdicts, True (or 1) = factual, one per segment, or an evaluator's
-            reply (a string, see ``read_reply``), or a list of replies, whose ``majority`` counts
-            (cot-cons). None is a missing reply.
+        prediction: a list of verdicts, one per segment (True or 1 = factual); an evaluator's reply,
+            a string (see ``read_reply``); a list of replies, whose ``majority`` counts (cot-cons);
+            or None for a missing reply.
         reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the
             official script.
         claims: the claims that the replies judge. None if they judge the segments.

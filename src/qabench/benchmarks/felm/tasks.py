@@ -1,4 +1,4 @@
-"""FELM's setting: the model looks for the segments of responses that contain errors."""
+"""FELM's task: the model looks for the segments of responses that contain errors."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def felm(
 
     Args:
         config: "all", a domain, or "sample".
-        method: "raw". "cot", thoughts first. "cot-cons", cot sampled ``num_cons`` times at
-            temperature 0.9, where each segment's verdict is the most frequent one (the first of
-            equally frequent ones). "link" and "content", raw with the links or the texts of the
-            references. Without references, as in math and reasoning, the last two are the same as
-            raw.
-        claims: judge claims, which the model is first asked for, in the domains wk, science and
-            writing_rec. A segment is wrong if one of its claims is. The other domains have no such
-            prompts and are judged by segments.
+        method: "raw": the answer alone. "cot": thoughts, then the answer. "cot-cons": cot sampled
+            ``num_cons`` times at temperature 0.9, where each segment's verdict is the most frequent
+            one (the first of equally frequent ones). "link" and "content": raw with the links or
+            the texts of the references. Without references, as in math and reasoning, they are the
+            same as raw.
+        claims: in the domains wk, science and writing_rec, first ask the model for the claims of a
+            response, and then for verdicts on them. A segment is wrong if one of its claims is. The
+            other domains have no such prompts and are judged by segments.
         prompt: "official", "qabench", "auto" (official if available) or a file. See ``FelmMethod``.
         domains: only these domains.
         ids: only the responses with these indexes.
@@ -117,7 +117,7 @@ def find_errors(**options: Any) -> CarryOut:
             signed["interface"] = "completion" if is_completion else "chat"
         # Record the signature now, so that the log has it even if the first call fails.
         conversation.note_prediction({"reply": None, "reasons": [NO_REPLY]}, signed)
-        # The conversation begins with the question. Without it, the log shows what is sent.
+        # The conversation begins with the question. Remove it, so that the log shows what is sent.
         conversation.messages = []
         claims: list[Json] | None = None
         by_claims: Json = {}
