@@ -106,7 +106,7 @@ def test_a_wrong_file_is_named(content: Any, tmp_path: Path) -> None:
     table = DatasetTable("x", tmp_path, "X", "c", {})
     assert field_descriptions(table, "c") == {}
     (tmp_path / "fields.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"fields.json.*(must be a JSON object|allowed: a text)"):
+    with pytest.raises(InputError, match=r"fields.json.*(must be a JSON object|allowed: a string)"):
         field_descriptions(table, "c")
 
 

@@ -32,7 +32,8 @@ _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
     "-T search=FILE.toml. The extra web; and the extra dense, unless -T ranker=bm25 or -T ranker=api."
 )
-# Maps each setting to what the model is given, what is required, and the arguments without effect.
+# Maps a setting to what the model is given, what is required, and the arguments that are rejected
+# because they have no effect.
 _SETTINGS = {
     "closed": (
         "The question alone; citations from memory.",
@@ -144,8 +145,8 @@ class ExpertQABenchmark(Benchmark):
     ) -> Questions:
         """Return the questions of a config, or the lines of the file if it has a user's own claims.
 
-        The config ``own`` says that a file has own claims. Without a config, a file has own claims
-        if some claim has a label or fact score, and no id is of an annotated question.
+        A file has own claims if the config is ``own``. Without a config, it has own claims if some
+        claim has a label or fact score, and no id is the id of a question of ExpertQA.
         """
         from qabench.benchmarks.expertqa.own import OWN, are_own, own_questions
 
@@ -158,7 +159,7 @@ class ExpertQABenchmark(Benchmark):
         return self.load(config, file, **options)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> ExpertqaScorer:
-        """Return the scorer of these groups of scores."""
+        """Return the scorer for these groups of scores."""
         from qabench.benchmarks.expertqa.scorer import ExpertqaScorer
 
         return ExpertqaScorer(groups, **options)
@@ -188,13 +189,13 @@ class ExpertQABenchmark(Benchmark):
         return ExpertQALogs(self)
 
     def judging(self) -> ExpertQAJudging:
-        """Return the model's verdicts on claims, next to the experts' verdicts."""
+        """Return the object for a model's verdicts on claims and the experts' verdicts."""
         from qabench.benchmarks.expertqa.judging import ExpertQAJudging
 
         return ExpertQAJudging(self)
 
     def numbers(self) -> ExpertQANumbers:
-        """Return the numbers of the data."""
+        """Return the object that computes statistics of the data, and AutoAIS from its labels."""
         from qabench.benchmarks.expertqa.numbers import ExpertQANumbers
 
         return ExpertQANumbers(self)

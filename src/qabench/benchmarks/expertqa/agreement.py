@@ -1,6 +1,7 @@
 """Scores of ExpertQA's annotated rows: AutoAIS, and a model's agreement with the experts on claims.
 
-Agreement equals that of scikit-learn, which the official scripts use. A test compares both.
+The agreement scores equal those that scikit-learn computes in the official scripts. A test compares
+both.
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
 ``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
 ``modeling/auto_attribution`` of its repository.
@@ -39,7 +40,7 @@ ABSTENTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of an answer: its fields as in the dataset, and the model's verdict, or None."""
+    """A claim of an answer: its fields as in the dataset, and the model's verdict if it has one."""
 
     fields: Mapping[str, Any]
     verdict: Any

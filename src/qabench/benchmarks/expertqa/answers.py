@@ -1,7 +1,7 @@
 """How ExpertQA's questions are answered, and how the answers get evidence.
 
-A model answers from memory, or from passages of a corpus or of the web. Evidence for an answer from
-memory may be found afterward.
+A model answers from memory, or from passages of a corpus or of web pages. If it answers from
+memory, evidence may be found afterward.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OFFICIAL_ANSWER_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Options:
-    """The options of all methods to answer (see ``qabench.benchmarks.expertqa.tasks.expertqa``)."""
+    """The options of all methods (see the task ``qabench.benchmarks.expertqa.tasks.expertqa``)."""
 
     retriever: str | None = None
     corpus: str | None = None
@@ -104,7 +104,7 @@ class Answering:
         """Return the messages for a question and the passages that the model reads, best first.
 
         Two of the authors' prompts contain the expert's field: the one without passages, and the
-        one with passages of the web.
+        one with web passages.
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
@@ -133,11 +133,12 @@ class Answering:
         return cite_best_passages(claims, self.evidence)
 
     def _source(self, passage: Document) -> tuple[str, str]:
-        """Return the address and the text of a passage, as evidence of claims."""
+        """Return the address and the text of a passage, for the evidence of claims that cite it."""
         text = passage.text
         if self.from_web and self.protocol == OFFICIAL:
-            # The authors' evidence has web passages as in the prompt, without line breaks. The number
-            # that ``numbered`` adds is removed when the passage is cited.
+            # In the authors' evidence, web passages have the form that they have in the prompt,
+            # without line breaks. The number that ``numbered`` adds is removed when the passage is
+            # cited.
             (text,) = prompts.numbered([text])
         return passage.source or passage.id, text
 
@@ -156,7 +157,7 @@ class Answering:
 
 
 def _numbered(number: int, passage: Document) -> str:
-    """Return a passage as in attributions: "[2] https://...", an empty line, and the text."""
+    """Return a passage as attributions show it: "[2] https://...", an empty line, and the text."""
     if not passage.source:
         return f"[{number}] {passage.text}"
     return f"[{number}] {passage.source}\n\n{passage.text}"
@@ -165,7 +166,7 @@ def _numbered(number: int, passage: Document) -> str:
 def cite_best_passages(
     claims: Sequence[str], evidence: Evidence
 ) -> tuple[ClaimedAnswer, SearchResult]:
-    """Return the answer rebuilt from claims that cite their best passages, and these passages."""
+    """Let each claim cite its best passage. Return the answer of these claims, and the passages."""
     shown: dict[Document, None] = {}
     searches: list[Row] = []
 
@@ -194,11 +195,11 @@ def answering(
     *,
     with_fields: bool = True,
 ) -> Answering:
-    """Return how questions are answered, for arguments of the task ``expertqa``.
+    """Return how questions are answered in a task ``expertqa`` with these arguments.
 
     With the official protocol, the sources are separated from the reply as in the authors' scripts,
     and each row of the corpus is a passage. Otherwise, sources below a heading such as "References"
-    are read, too, and long texts of the corpus are split. ``with_fields`` tells whether the
+    are also read, and long texts of the corpus are split. ``with_fields`` tells whether the
     questions have the expert's field, which two of the authors' prompts contain.
     """
     # ``setting`` raises an error for an unknown method.
@@ -235,7 +236,7 @@ def prompt_text(method: str, prompt: str) -> Prompt:
 
 
 def _prompts_of(method: str) -> tuple[str, Callable[[], Prompt], Prompt]:
-    """Return the authors' file with the prompt of a method, its reader, and qabench's prompt."""
+    """Return the authors' file with a method's prompt, the function that reads it, and qabench's prompt."""
     if method == "retrieve-read":
         return prompts.READ_CORPUS, prompts.corpus_prompt, prompts.OWN_READ
     if method == "retrieve-read-web":

@@ -21,10 +21,10 @@ from qabench.stats import Interval, mean_interval
 Pairs = Sequence[tuple[str, Sequence[str]]]
 """Claims, each with pieces of evidence."""
 EVIDENCE_LABELS = "evidence_labels"
-"""The field of a claim with a label of each piece of evidence.
+"""The field of a claim that has the labels of its pieces of evidence.
 
-It is {"alone": "Y" or "N", "without": "Y", "N" or None}: whether the piece alone entails the claim,
-and whether all other pieces together do. "without" is None if the piece alone entails the claim.
+A label is {"alone": "Y" or "N", "without": "Y", "N" or None}: whether the piece alone entails the
+claim, and whether all other pieces together do. "without" is None if the piece alone entails it.
 """
 
 
@@ -33,17 +33,17 @@ def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dic
 
     Recall is the share of claims that have evidence and the label Y. A piece of evidence is precise
     if its claim has the label Y, and either the piece alone entails the claim, or the other pieces
-    do not. Precision is the share of precise pieces, and 0 for an answer without evidence, as in
-    ALCE's program.
+    together do not entail it. Precision is the share of precise pieces. As in ALCE's program, it is
+    0 for an answer without evidence.
 
     Args:
-        claims: the claims with evidence, label, and ``EVIDENCE_LABELS``.
-        unlabeled: whether a claim with evidence and without a label counts as "N", or is left out
-            ("exclude").
+        claims: the claims, with evidence, label, and ``EVIDENCE_LABELS``.
+        unlabeled: "N" if a claim that has evidence but no label counts as N, or "exclude" if it is
+            left out.
 
     Returns:
         citation_recall and citation_precision. Both are absent if no claim counts. Precision is
-        absent if a claim has the label Y and several pieces of evidence without labels.
+        absent if a claim has the label Y and several pieces of evidence, and these have no labels.
     """
     counted = []
     for claim in claims:
@@ -107,9 +107,9 @@ def needs_evidence_labels(claim: Mapping[str, Any]) -> bool:
 
 
 def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[str]]) -> list[Json]:
-    """Return lines of claims, with labels of the pieces of evidence that precision depends on.
+    """Return lines of claims, with the labels of pieces of evidence that precision depends on.
 
-    ``label`` returns the label of each pair of claim and evidence. Pairs that have a label already
+    ``label`` returns the label of each pair of claim and evidence. Pairs that already have a label
     are not labeled again, because a model takes seconds for each.
     """
     lines = []
@@ -143,10 +143,9 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
 def fact_columns(claims: Sequence[Mapping[str, Any]], abstains: bool) -> Json:
     """Return the number of atomic facts of an answer, and whether it responds.
 
-    As in FActScore, an answer that abstains or has no atomic facts does not respond, and then its
-    number of facts is not counted. Whether it abstains is decided by ExpertQA's phrases. An answer
-    without claims does not respond. If a claim has a fact score but no list of atomic claims, both
-    values are unknown.
+    As in FActScore, an answer that abstains or has no atomic facts does not respond, and its number
+    of facts is not counted. An answer abstains if it contains one of ExpertQA's phrases. If a claim
+    has a fact score but no list of atomic claims, both values are unknown.
 
     Returns:
         responds (1 or 0) and facts_per_answer, or {} if they are unknown.

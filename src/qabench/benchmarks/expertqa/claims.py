@@ -1,4 +1,4 @@
-"""Split answers into claims with the evidence they cite, as ExpertQA's authors did for annotation.
+"""Split answers into claims with the evidence that they cite, as ExpertQA's authors did.
 
 A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024
 (https://arxiv.org/abs/2309.07852), and ``split_ans_to_claims.py`` below
@@ -30,8 +30,8 @@ MAX_SEARCHED = 1_000
 MIN_LENGTH = 5
 # Python refuses to convert digit strings of thousands of digits to integers.
 MAX_MARK_DIGITS = 9
-# Both patterns also match an unclosed mark, up to the end of its line. Otherwise, a text of many
-# opening brackets would be searched to its end for each of them.
+# The next two patterns also match an unclosed mark, up to the end of the line. Otherwise, for each
+# opening bracket, the rest of the text would be searched for a closing one.
 BRACKETS = re.compile(r"\[([^\]\n]*)(\]?)")
 BING_MARK = re.compile(r"\[\^.*?(\^\]|$)", re.MULTILINE)
 NUMBER_MARK = re.compile(r"\[\d+\]")
@@ -72,9 +72,9 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) do not
     become claims. They are also removed from the answer, and so is every other occurrence of their
-    text. For more than ``MAX_SEARCHED`` such sentences, other occurrences stay, because searching
-    for all of them would take too long. A mark [2] refers to the second of ``sources``. Marks
-    without a source are ignored.
+    text. If there are more than ``MAX_SEARCHED`` such sentences, other occurrences stay, because
+    searching for all of them would take too long. A mark [2] refers to the second of ``sources``.
+    Marks without a source are ignored.
 
     Args:
         answer: the answer.
@@ -103,7 +103,7 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
     removed = []
     end = 0
     for sentence in split_sentences:
-        # The splitter may drop spaces between sentences, so their positions are searched for.
+        # The splitter may drop spaces between sentences, so each sentence is searched for.
         start = on_one_line.index(sentence, end)
         end = start + len(sentence)
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
@@ -161,7 +161,7 @@ def cited(text: str, sources: Sequence[Source]) -> list[str]:
     """Return the source of each citation mark of a text, in the order of the marks.
 
     As in the authors' script, a source that is cited twice is returned twice, [0] refers to the
-    last source, and the number before a passage is the one in the mark.
+    last source, and a passage is returned with the number in its mark, such as "[2] https://...".
     """
     evidence: list[str] = []
     if not sources:
@@ -186,9 +186,9 @@ def cite_afterward(
 ) -> ClaimedAnswer:
     """Find evidence for each claim, and rebuild the answer from these claims.
 
-    This is what the authors' post-hoc systems do. Claims of 5 characters or fewer are left out. The
-    citation marks of the other claims are removed. A claim for which evidence is found gets a new
-    mark before its last character. ``find`` gets a claim with its old marks, and returns (address,
+    This is what the authors' post-hoc systems do. Claims of 5 characters or fewer are left out. All
+    other claims lose their citation marks, and those for which evidence is found get a new mark
+    before their last character. ``find`` is passed a claim with its old marks. It returns (address,
     text) of the best passage, or None.
     """
     cited_claims: list[Json] = []
@@ -214,8 +214,8 @@ def cut_sources(reply: str) -> tuple[str, list[str]]:
     """Split a reply at the first line that begins with "[1]" into the answer and its source lines.
 
     As in the authors' script, blank lines count as sources: if a blank line follows the first
-    source, [2] refers to the blank line, and the claim has empty evidence. In contrast,
-    ``prompts.split_answer`` numbers the sources as the reply does.
+    source, [2] refers to the blank line, and a claim with the mark [2] has empty evidence. In
+    contrast, ``prompts.split_answer`` numbers the sources as the reply does.
     """
     answer, first_mark, rest = reply.partition("\n[1]")
     source_lines = []
@@ -260,7 +260,7 @@ def _sentencizer() -> Any:
 
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    # spaCy limits texts to a million characters because of the memory that its models need. The
-    # rule-based sentencizer does not need it.
+    # spaCy limits texts to a million characters because its models need much memory. The rule-based
+    # sentencizer does not.
     pipeline.max_length = 10**9
     return with_linear_tokenizer(pipeline)

@@ -1,6 +1,6 @@
-"""Find the dates and numbers of a text with a spaCy model.
+"""Find the dates and numbers in a text with a spaCy model.
 
-The authors' post-processing of atomic claims needs them. See
+They are needed to post-process atomic claims as the authors do. See
 ``qabench.benchmarks.expertqa.factscore.post_processed``.
 """
 
@@ -21,7 +21,7 @@ UNUSED_PIPES = ["tagger", "parser", "attribute_ruler", "lemmatizer"]
 def load_entities() -> tuple[str, Entities]:
     """Return the name and version of a spaCy model, and the function that finds entities with it.
 
-    QABENCH_SPACY_MODEL names the model, a package or a folder. By default, it is the authors'
+    QABENCH_SPACY_MODEL is the name of a package or a folder. The default is the authors' model,
     en_core_web_sm.
     """
     return _entities_by(os.environ.get(MODEL_VARIABLE) or OFFICIAL_MODEL)

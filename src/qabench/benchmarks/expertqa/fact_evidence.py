@@ -14,7 +14,7 @@ from qabench.prompts.prompt import AUTO
 
 # Like the authors, retrieve five passages, although the prompt for a verdict shows only three.
 K = 5
-# More would not be polite to a public search server.
+# More searches at once would not be polite to a public search server.
 SEARCHES_AT_ONCE = 8
 
 Find = Callable[[str], str]
@@ -24,7 +24,7 @@ Find = Callable[[str], str]
 def evidence_from(
     corpus: Path | None, search: str | None, ranker: str
 ) -> tuple[str | None, Find | None]:
-    """Return the name of the source of evidence, for labels, and the function that finds evidence.
+    """Return the name of the evidence source (for labels), and the function that finds evidence.
 
     Both are None if neither a corpus nor a search engine is named. The arguments are described in
     ``qabench.benchmarks.expertqa.passages``. The ranker "auto" is bm25 for a corpus and dense for

@@ -1,4 +1,4 @@
-"""The requests to models for fact scores, and labels of everything that the scores depend on."""
+"""The requests to models for fact scores, and labels that name all that the scores depend on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERDICT: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 2048}
 
 @dataclass(frozen=True)
 class FactScorer:
-    """A model that splits claims into atomic claims and judges them with the authors' prompts.
+    """The models that split claims into atomic claims and judge these, with the authors' prompts.
 
     Attributes:
         caller: the model that judges. The authors used gpt-3.5-turbo.
@@ -46,10 +46,10 @@ class FactScorer:
     cached: bool = True
 
     def label(self, items: Sequence[Item]) -> str:
-        """Return a label of everything that fact scores depend on besides the text of the lines.
+        """Return a label that names all that fact scores depend on besides the text of the lines.
 
-        If a line already has atomic claims, they come from the line, not from the model that would
-        have split the claim, and the label says so.
+        Atomic claims that a line already has do not come from ``atomic_model``, and the label says
+        so.
         """
         label = f"{self.caller.model}/{prompts.verdict_label()}"
         for name, value in sorted(self.sampling.items()):
@@ -71,7 +71,7 @@ class FactScorer:
         return label
 
     def atomic_label(self) -> str:
-        """Return a label of everything that new atomic claims depend on besides the sentence."""
+        """Return a label that names all that new atomic claims depend on besides the sentence."""
         entities_model, _ = load_entities()
         return f"{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{entities_model}"
 

@@ -40,7 +40,7 @@ from qabench.llm.client import ChatClient, Plan, usage_text
 from qabench.llm.exchange import Answered, ChatRequest, answered
 from qabench.models.entailment import punkt
 
-# The field in the authors' prompts if the expert's field is unknown.
+# The prompts contain this text if the expert's field is unknown.
 DEFAULT_FIELD = "general knowledge"
 # The fields of a result belong together: all or none of them are kept from an earlier output.
 RESULT_FIELDS = (
@@ -50,11 +50,11 @@ RESULT_FIELDS = (
     "atomic_claims",
     "atomic_evidences",
 )
-# An assumption for estimates of cost, made before claims are split.
+# The number that estimates of cost assume before a claim is split.
 EXPECTED_ATOMIC_CLAIMS = 3
 
 Unscored = tuple[str, int, str]
-"""A claim's line (id, system, sample), its number from 1, and why it could not be scored."""
+"""An unscored claim: its line (id, system, sample), its number from 1, and why it has no score."""
 
 
 @dataclass
@@ -110,8 +110,8 @@ class _ClaimToScore:
 def with_fields(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[Item]:
     """Return lines with the expert's field, which the prompts contain.
 
-    It is the field of the question in ``fields``, which maps ids to fields, else the field in the
-    line, and else ``DEFAULT_FIELD``.
+    ``fields`` maps the ids of questions to fields. If it has none for a line, the line's own field
+    is used, or else ``DEFAULT_FIELD``.
     """
     lines = []
     for item in items:
@@ -147,7 +147,7 @@ def score_facts(
     entry per atomic claim, else what ``find`` returns, else all evidence of the whole claim. As in
     the authors' script, an atomic claim without evidence is judged, too. A claim is unscored if a
     call failed, was refused or returned an empty reply, or if ``find`` (which is called from
-    several threads) raised a QabenchError. Replies are cached, so that an interrupted run continues
+    several threads) raised a QabenchError. Replies are cached, so an interrupted run continues
     where it stopped. The prompts contain the expert's field of each line (see ``with_fields``).
     Calls, tokens and cost are added to ``spent``, even after an interrupt.
 
@@ -186,10 +186,9 @@ def score_facts(
 
 
 def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list[Item], int]:
-    """Return lines in which unscored claims have their earlier results, and how many have one.
+    """Return lines in which unscored claims have their earlier results, and the number of these.
 
-    ``before`` maps the content (see ``kept.fact_content``) to the scored claims of an earlier
-    output.
+    ``before`` has the scored claims of an earlier output, by content (see ``kept.fact_content``).
     """
     merged = []
     n_kept = 0
@@ -432,7 +431,7 @@ def _replies(
     spent: Spent,
     prices: Prices | None,
 ) -> list[Answered]:
-    """Return the replies to requests of one model, and add what they cost at these prices."""
+    """Return the replies of one model to requests, and add their cost at these prices to ``spent``."""
     if not requests:
         return []
     calls, prompts, completions = client.calls, client.prompt_tokens, client.completion_tokens

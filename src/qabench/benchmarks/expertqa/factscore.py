@@ -33,9 +33,9 @@ NEGATED_VERDICT = re.compile(
 )
 # Words by which the official script recognizes a denial in a reply without "true" or "false".
 DENIALS = {"not", "cannot", "unknown", "information"}
-# A claim that contains one of these phrases says nothing about the question. They are the official
-# list of case-sensitive substrings, in which a missing comma joins two phrases, and some phrases
-# contain others.
+# A claim that contains one of these phrases is void: it has no content that could be judged. This
+# is the official list of case-sensitive substrings, in which a missing comma joins two phrases, and
+# some phrases contain others.
 VOID_PHRASES = (
     "Hello",
     "Hello, this is Bing.",
@@ -79,15 +79,15 @@ VOID_PHRASES = (
     "I might be able to provide",
     "please let me know",
 )
-# Sentences that begin like this are replies of an assistant, not statements. The authors' script
-# has them broken down, but ignores the result.
+# Sentences that begin like this are phrases of an assistant, not statements. The authors' script
+# has a model break them down, but ignores the result.
 NO_FACTS = ("This sentence does not contain any facts", "Sure", "Please", "Here are")
 # NLTK may split a sentence between two such initials.
 INITIALS = re.compile(r"[A-Z]\. ?[A-Z]\.")
 # The authors' rules take quadratic time, so a sentence with its atomic claims is bounded.
 MAX_CHARACTERS = 20_000
 
-# Endings of incomplete claims: "He was born." adds nothing to a claim that says where he was born.
+# Endings of incomplete claims. For example, "He was born." is part of "He was born in Ulm."
 INCOMPLETE = (
     "born.",
     " appointed.",
@@ -121,9 +121,9 @@ ARTICLE = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 Entities = Callable[[str], list[str]]
-"""Return the distinct dates and numbers of a text, in first-seen order."""
+"""A function that returns the distinct dates and numbers of a text, in first-seen order."""
 Spans = Callable[[str], Iterable[tuple[str, str]]]
-"""Return the (text, label) of the named entities of a text."""
+"""A function that returns (text, label) of each named entity of a text."""
 
 
 def judged_scores(answer: Answer) -> list[JudgedClaim]:
@@ -165,7 +165,7 @@ def states_verdict(reply: str) -> bool:
 
 
 def is_void(claim: str) -> bool:
-    """Tell whether a claim has a phrase that says nothing about the question, such as a greeting."""
+    """Tell whether a claim contains one of ``VOID_PHRASES``, such as a greeting."""
     return any(phrase in claim for phrase in VOID_PHRASES)
 
 
@@ -199,12 +199,12 @@ def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> 
     """Return the distinct atomic claims of a sentence that the authors' script keeps, in order.
 
     The script drops claims that end in one of ``INCOMPLETE`` and are part of another claim. It also
-    drops claims with a date or number that is not in the sentence. If such a date or number is the
-    beginning of one in the sentence, it is completed instead. If the claims do not cover all dates
-    and numbers of the sentence, all claims are kept.
+    drops claims with a date or number that is not in the sentence, unless a date or number in the
+    sentence begins with it, which then replaces it. If the claims do not cover all dates and
+    numbers of the sentence, all claims are kept.
 
     Raises:
-        InputError: the sentence is longer than ``MAX_CHARACTERS`` with its claims.
+        InputError: the sentence and its claims together are longer than ``MAX_CHARACTERS``.
     """
     _check_length(len(sentence) + sum(map(len, claims)))
     expected = entities(sentence.strip())
@@ -288,7 +288,7 @@ def is_date(text: str) -> bool:
     for word in words:
         if word not in MONTHS and not word.isdecimal():
             return False
-    # A text of punctuation and articles only has no number.
+    # A text that consists of punctuation and articles has no number.
     return bool(words)
 
 
@@ -326,7 +326,7 @@ def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
         for i in range(len(sentences) - 1):
             if sentences[i].endswith(f"{first}.") and sentences[i + 1].startswith(f"{second}."):
                 sentences[i : i + 2] = [f"{sentences[i]} {sentences[i + 1]}"]
-                # Like the authors' script, join only at one place per pair of initials.
+                # As in the authors' script, join at only one place per pair of initials.
                 break
     return sentences
 

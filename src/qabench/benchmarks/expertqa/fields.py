@@ -1,7 +1,7 @@
 """How other tools name and write answers, evidence, labels and citation marks.
 
 ExpertQA's own names are ``answer``, ``attribution``, ``evidence`` and ``label``. ALCE writes
-``output`` and ``docs``, RAGAS ``response`` and ``retrieved_contexts`` or, in older versions,
+``output`` and ``docs``. RAGAS writes ``response`` and ``retrieved_contexts``, and its older versions
 ``answer`` and ``contexts``.
 """
 
@@ -31,7 +31,7 @@ EVIDENCE_FIELDS = (
 # A source may be an object whose text and heading have one of these names.
 TEXT_FIELDS = ("text", "content", "page_content", "snippet")
 HEADING_FIELDS = ("url", "source", "title")
-# Lists with these names have other meanings in other formats. They are never read as evidence.
+# Lists with these names are something else in other formats. They are never read as evidence.
 OTHER_LISTS = {"claims", "qa_pairs", "annotations", "answers", "references", "labels"}
 
 # pandas turns 1 into 1.0 in a column with nulls, so "1.0" is a label, too.
@@ -63,7 +63,7 @@ LIST_MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})+)\s*\]")
 LENTICULAR_MARK = re.compile(r"【\s*(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)[^】\n]{0,80}】")
 # A citation mark directly after a sentence belongs to that sentence: "Ice floats. [2]"
 MARK_AFTER_END = re.compile(r"([.!?])((?:[ \t]*\[\d{1,4}\])+)(?=\s|$)")
-# A range of more numbers, such as [3-1999], is not read as citations.
+# Of a longer range, such as [3-1999], only the two bounds are read as citations.
 MAX_IN_RANGE = 100
 
 
@@ -94,7 +94,7 @@ def sources_of(fields: Mapping[str, Any]) -> Sources:
     """Return the sources that the marks of an answer refer to, from the first field that has any.
 
     Raises:
-        InputError: the sources are not texts.
+        InputError: the sources are not strings, or objects with text.
     """
     field = None
     for name in EVIDENCE_FIELDS:
@@ -142,7 +142,7 @@ def _first_string(value: Any, names: Sequence[str]) -> str | None:
 
 
 def listed(claims: Any) -> Any:
-    """Return the claims of a line. Text, as in a cell of a CSV file, is parsed as JSON."""
+    """Return the claims of a line. A string, such as a cell of a CSV file, is parsed as JSON."""
     if not isinstance(claims, str):
         return claims
     try:
@@ -152,7 +152,7 @@ def listed(claims: Any) -> Any:
 
 
 def label_of(value: Any) -> Any:
-    """Return "Y", "N" or None for a label in any known form, or the value itself if unreadable."""
+    """Return "Y" or "N" for a label in any known form. Other values are returned unchanged."""
     # bool is an int, and the words contain "true" and "false".
     if not isinstance(value, str | int | float):
         return value
@@ -181,7 +181,7 @@ def unresolved_marks(answer: str, n_sources: int) -> list[str]:
 
 
 def with_plain_marks(answer: str) -> str:
-    """Return an answer whose citations are marks such as [1][2] before the end of their sentence.
+    """Rewrite the citations of an answer as marks such as [1][2] before the end of their sentence.
 
     The authors read citations differently, so scores of the resulting claims are not official.
     """

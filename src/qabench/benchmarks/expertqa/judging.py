@@ -41,7 +41,7 @@ NOT_ASKED = Answered(reason="not asked")
 
 
 class ExpertQAJudging(Judging):
-    """A model's verdicts on the annotated claims, next to those of the experts.
+    """A model's verdicts on the annotated claims, next to the experts' judgments.
 
     The judge is asked once per claim, with the authors' prompt for verdicts, the whole claim and
     its evidence. The reply is compared with two judgments of the experts: support and correctness.
@@ -73,7 +73,7 @@ class ExpertQAJudging(Judging):
     def predictions(
         self, questions: Sequence[Question], calls: Sequence[JudgeCall], replies: Sequence[Answered]
     ) -> list[Row]:
-        """Return the claims by question with the label and the fact score of the reply."""
+        """Return each question's claims, with label and fact score from the judge's replies."""
         by_claim = {}
         for call, reply in zip(calls, replies, strict=True):
             by_claim[call.question_id, call.part] = reply
@@ -106,7 +106,7 @@ class ExpertQAJudging(Judging):
 
 
 def _verdict(claim: Row, reply: str) -> Row:
-    """Return the verdict in a reply as fields of a claim, which `expertqa facts` also writes."""
+    """Return the verdict in a reply as label and fact score of a claim, as files of claims have them."""
     is_true, is_readable = reply_is_true(reply), states_verdict(reply)
     decision = {
         "atom": claim["claim_string"],
@@ -127,7 +127,7 @@ def _verdict(claim: Row, reply: str) -> Row:
 
 
 def _judged(evaluation: Evaluation, rows: Mapping[str, Question]) -> list[JudgedScore]:
-    """Return the verdicts on the annotated claims, next to those of the experts.
+    """Return a model's verdicts on the annotated claims, next to the experts' judgments.
 
     Args:
         evaluation: an evaluation of predictions with the annotated claims.

@@ -1,8 +1,8 @@
 """Keep labels and fact scores of an earlier output if everything that they depend on is unchanged.
 
 A label is identified by claim, evidence, and the model with its dtype. A fact score is identified
-by claim, evidence, field, and the label of what scored it. A line is identified by id, system and
-sample.
+by claim, evidence, field, and the label that says how it was computed (``FactScorer.label``). A line
+is identified by id, system and sample.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json
 from qabench.errors import InputError
 
-# The name for the author of labels if the input has labels, but does not say who made them.
+# The author of labels in the input that does not say who made them.
 GIVEN = "given"
 MAX_BACKUPS = 10_000
 
@@ -65,7 +65,7 @@ def authors(labels_by: object) -> set[str]:
 
 
 def rows_before(output: Path) -> list[Item]:
-    """Return the readable lines of an earlier output, whose last line may have been cut off."""
+    """Return the readable lines of an earlier output. Its last line may be cut off."""
     # ``read_predictions`` refuses a file without lines.
     if not output.is_file() or output.stat().st_size == 0:
         return []
@@ -73,7 +73,7 @@ def rows_before(output: Path) -> list[Item]:
 
 
 def check_author(output: Path, rows: Sequence[Item], name: str, author: str, what: str) -> None:
-    """Raise InputError if an earlier output has results by another author than ``author``."""
+    """Raise InputError if an earlier output has results by another author."""
     for row in rows:
         other_authors = authors(row.get(name)) - {author, GIVEN}
         if other_authors:
@@ -83,7 +83,7 @@ def check_author(output: Path, rows: Sequence[Item], name: str, author: str, wha
 
 
 def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
-    """Map the content of claims to their labels by a model, without claims that were edited."""
+    """Map the content of claims to a model's labels of them. Leaves out lines that were edited."""
     labels: dict[Content, str] = {}
     for claim in _unedited_claims(rows, labels_by):
         # A label with ``label_by`` was in the input, and is not by the model.
@@ -113,7 +113,7 @@ def _unedited_claims(rows: Iterable[Item], labels_by: str) -> Iterator[Json]:
 
 
 def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:
-    """Map the content of claims to those claims that have a fact score by this author."""
+    """Return the claims that have a fact score by this author, by their content."""
     scored: dict[Content, Json] = {}
     for row in rows:
         if row.get("fact_scores_by") != scores_by or not row.get("field"):

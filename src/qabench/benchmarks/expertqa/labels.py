@@ -1,4 +1,4 @@
-"""Compute AutoAIS of any claims: an NLI model labels them, and the share with the label Y is taken.
+"""Compute AutoAIS of any claims: the share that an NLI model labels Y.
 
 In contrast to the module ``agreement``, all claims count, because no expert has judged them.
 """
@@ -39,7 +39,7 @@ def supported_outcomes(items: Sequence[Item]) -> list[Outcome]:
         score = AnswerAutoAIS("model", False, values, len(values), 0, 0)
         columns: dict[str, float] = {}
         if values:
-            # An answer without claims gets no columns, and so is in no mean.
+            # An answer without claims gets no columns, so it is in no mean.
             columns = score.columns()
         outcomes.append(Outcome(columns, result=score))
     return outcomes

@@ -20,9 +20,9 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.text.rouge import backend_version, score_pairs
 
-# The default types of evaluate's "rouge". Bootstrap samples depend on their order.
+# The default types of evaluate's "rouge". The bootstrap samples depend on the order of the types.
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-# The default number of rouge_score's aggregator, which the authors use.
+# The default of rouge_score's aggregator, which the authors use.
 BOOTSTRAP_SAMPLES = 1000
 
 
@@ -37,7 +37,7 @@ class Bounds(NamedTuple):
 def question_scores(
     references: Sequence[str], predictions: Sequence[Any]
 ) -> list[dict[str, float]]:
-    """Return the ROUGE-1, 2, L and Lsum F-measures of each answer, without stemmer.
+    """Return the ROUGE-1, 2, L and Lsum F-measures of each answer, computed without a stemmer.
 
     The prediction for an unanswered question is None or ``UNANSWERED``. It scores 0, like an empty
     string.
@@ -54,11 +54,11 @@ def question_scores(
 
 
 def bootstrapped(columns: Mapping[str, Sequence[float]], seed: int = 0) -> dict[str, Bounds]:
-    """Return the bounds of the mean of each type of ROUGE over questions.
+    """Return the median of bootstrapped means, and their interval, for each ROUGE type.
 
-    The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped
-    means, drawn with NumPy's global random generator: without a seed, its scores change from run to
-    run. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit.
+    The "rouge" metric of ``evaluate`` returns this median instead of the mean over questions. It
+    draws samples with NumPy's global random generator, so its scores change from run to run without
+    a seed. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit.
 
     Args:
         columns: the F-measures of the questions by type. The order of the types matters: all are
@@ -66,7 +66,7 @@ def bootstrapped(columns: Mapping[str, Sequence[float]], seed: int = 0) -> dict[
         seed: an integer from 0 to 2**32 - 1.
 
     Raises:
-        InputError: the seed is not in this range.
+        InputError: the seed is not such an integer.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 32:
         raise InputError(f"seed must be between 0 and 2**32 - 1, as an integer; it is {seed!r:.60}")
@@ -100,7 +100,7 @@ def median_of_means(kind: str, values: Sequence[float]) -> float:
 
 @dataclass
 class LfqaScorer(Scorer):
-    """Scores answers against reference answers by ROUGE. The seed is the bootstrap's."""
+    """Scores answers against reference answers by ROUGE. ``seed`` is the bootstrap's seed."""
 
     seed: int = 0
 

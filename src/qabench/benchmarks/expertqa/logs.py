@@ -42,22 +42,22 @@ class ExpertQALogs(Logs):
         return fields
 
     def rescored_prediction(self, record: Record) -> Json:
-        """Return the prediction of a run, whose answer was split into claims."""
+        """Return the prediction of a record of a run, where answers have been split into claims."""
         fields: Json = {}
         if record.answer is not None:
-            # The answer may have been split into no claims. Without the field, it would be split
-            # again.
+            # Without this field, the answer would be split again. An empty list means that it has
+            # no claims.
             fields["claims"] = []
         return fields | self.prediction(record)
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the options for the run's split, and for claims without a label."""
+        """Return the run's split, and the option that leaves out claims without a label."""
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the first message is rendered, with ``UNKNOWN_TEXT`` for the passages."""
+        """Return a function that renders the first message, with ``UNKNOWN_TEXT`` for passages."""
         from qabench.benchmarks.expertqa.answers import prompt_text
         from qabench.prompts.prompt import check_label, origin_of
 

@@ -1,7 +1,7 @@
-"""Turn the inputs of ExpertQA's metrics into items, and outcomes into results besides the scores.
+"""Turn the inputs of ExpertQA's metrics into items, and outcomes into counts and other results.
 
-A row of the dataset has a list of systems' answers. The metrics score each answer, with the
-verdicts that the predictions have for its claims.
+A row of the dataset has answers of several systems. The metrics score each answer by the verdicts
+on its claims, which are in the predictions.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class AnnotationScorer(Scorer):
         return Outcome(agreement_columns(self.group, claims), result=claims)
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return the signature's fields for labels or for fact scores."""
+        """Return the signature fields that describe labels or fact scores."""
         if group == FACT_SCORE_AGREEMENT:
             return {"threshold": THRESHOLD, "fact_scores": "given"}
         return {"unlabeled": self.on_unlabeled, "labels": "given"}
 
 
 def annotation_scorer(groups: Sequence[str], **options: Any) -> AnnotationScorer:
-    """Return the scorer of a metric's group."""
+    """Return the scorer for a metric's group of scores."""
     (group,) = groups
     return AnnotationScorer(group, **options)
 
@@ -99,12 +99,12 @@ def _answers(
 
 
 def labeled_part(references: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
-    """Return the part of the references that scores of labels depend on, for the digest."""
+    """Return the part of the references that scores from labels depend on, for the digest."""
     return scored_part(references, FIELDS)
 
 
 def fact_scored_part(references: Sequence[Any], predictions: Sequence[Any]) -> list[Any]:
-    """Return the part of the references that scores of fact scores depend on, for the digest."""
+    """Return the part of the references that agreement of fact scores depends on, for the digest."""
     return scored_part(references, FACT_FIELDS)
 
 
@@ -144,7 +144,7 @@ def autoais_of_answer(item: Item, outcome: Outcome) -> list[Json]:
 
 
 def agreement_counts(outcomes: Sequence[Outcome]) -> Json:
-    """Count the claims by the verdict of their label and by the verdict of the expert."""
+    """Count claims by the label's verdict and the expert's verdict, and the claims that are skipped."""
     claims = _claims(outcomes)
     counts = agreement_columns("", claims)
     # ``agreement_columns`` returns the four counts in this order.
@@ -159,7 +159,7 @@ def agreement_counts(outcomes: Sequence[Outcome]) -> Json:
 
 
 def fact_score_counts(outcomes: Sequence[Outcome]) -> Json:
-    """Count the claims by the verdict of their fact score and by the verdict of the expert."""
+    """Count the claims in each class according to the experts, and the claims that are skipped."""
     claims = _claims(outcomes)
     return _counted(claims, "correct", *agreement_columns("", claims).values())
 
@@ -204,7 +204,7 @@ class OwnClaimsScorer(Scorer):
         return supported_outcomes([dict(item.row) for item in items])
 
     def metric_fields(self, group: str, items: Sequence[Item]) -> Mapping[str, object]:
-        """Return the signature fields for counted claims, sentence splitter, and labels' author."""
+        """Return the signature fields for counted claims, sentence splitter, and author of labels."""
         return {
             "unlabeled": "N",
             "counted": "all claims",
@@ -219,11 +219,11 @@ def own_claims_scorer(groups: Sequence[str]) -> OwnClaimsScorer:
 
 
 def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[Item]:
-    """Return answers of any system as items. A model labels their claims unless all have labels.
+    """Return answers of any system as items. Unless all claims have labels, a model labels them.
 
     Raises:
         InputError: a prediction has another format.
-        MissingExtra: a package of the model is not installed.
+        MissingExtra: a package that the model needs is not installed.
         QabenchError: the model cannot be loaded.
     """
     lines = claimed_items(predictions)
@@ -245,12 +245,12 @@ def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[I
 
 
 def own_part(references: Sequence[Any], predictions: list[Any]) -> list[Any]:
-    """Return the answers: without references, the scores depend on nothing else."""
+    """Return the predictions. Without references, the scores depend on nothing else."""
     return predictions
 
 
 def own_totals(scorer: Scorer, items: Sequence[Item], outcomes: Sequence[Outcome]) -> Json:
-    """Return the intervals of both scores, and the numbers of answers and claims."""
+    """Return macro and micro AutoAIS with intervals, and counts. See ``share_supported``."""
     return share_supported(outcomes)
 
 
@@ -261,7 +261,7 @@ def own_claims(item: Item, outcome: Outcome) -> list[Json]:
 
 
 def lfqa_scorer(groups: Sequence[str], **options: Any) -> LfqaScorer:
-    """Return the scorer of ROUGE."""
+    """Return the scorer for ROUGE."""
     return LfqaScorer(**options)
 
 
@@ -281,8 +281,8 @@ def lfqa_totals(scorer: LfqaScorer, items: Sequence[Item], outcomes: Sequence[Ou
     for kind in LFQA_ROUGE_TYPES:
         columns[kind] = [outcome.scores[kind] for outcome in outcomes]
     bounds = bootstrapped(columns, scorer.seed)
-    # The official score is the median of bootstrap samples, which rouge_score's aggregator returns
-    # to evaluate's "rouge". Its key is the type's name. The plain mean has the key "mean.TYPE".
+    # As in evaluate's "rouge", the score with the type's name as key is the median of bootstrap
+    # samples. The plain mean has the key "mean.TYPE".
     totals: Json = {kind: bounds[kind].median for kind in columns}
     for kind, values in columns.items():
         totals[f"mean.{kind}"] = sum(values) / len(values)

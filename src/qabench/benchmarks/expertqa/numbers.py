@@ -51,7 +51,7 @@ class ExpertQANumbers(Numbers):
     def reproduce(self) -> Reproduction:
         """Compare the statistics of the data, and add AutoAIS of the annotated files."""
         reproduction = super().reproduce()
-        # The names of these two configs' files say that they contain AutoAIS labels.
+        # According to their names, the files of these two configs contain AutoAIS labels.
         configs_with_labels = ("autoais", "all_evidences")
         for config in configs_with_labels:
             for split, rows in available_splits("expertqa", config).items():

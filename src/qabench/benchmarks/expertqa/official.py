@@ -1,8 +1,8 @@
-"""The official values of the fields of ExpertQA's signatures, from ``official.json`` and computed.
+"""The official values of the fields of ExpertQA's signatures, some of them from ``official.json``.
 
 ``qabench.evaluation.signature`` compares signatures with these values.
 
-Source: the scripts of the authors' repository, which the modules with the formulas name. The same
+Source: the scripts in the authors' repository. The modules with the formulas name them. The same
 declarations apply to metrics (whose signatures have neither a config nor an answering system),
 files of predictions, and runs.
 """
@@ -25,7 +25,7 @@ ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
-    """Return the digest of a config's references as metrics compute it, or None without its file.
+    """Return the digest that metrics compute of a config's references, or None without its file.
 
     The digest covers the given fields of all claims, or the reference answers if no fields are
     given. The split is test if the config has it.
@@ -42,7 +42,7 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 
 
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:
-    """Declare that the official references of a metric are those of a whole config."""
+    """Declare that a metric's references are official if they are those of a whole config."""
     digest_of = cache(_digest)
     return Field(
         lambda value: any(value == digest_of(config, fields) for config in configs),
@@ -51,8 +51,8 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
     )
 
 
-# Labels and fact scores are part of predictions, which only claim a model as their author. So
-# labels and fact scores are never official.
+# Labels and fact scores are part of predictions. Which model made them is only stated there and
+# cannot be checked, so they are never official.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {"data": pinned_digests("expertqa"), "config": ANNOTATED_CONFIGS},

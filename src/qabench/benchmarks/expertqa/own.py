@@ -21,16 +21,16 @@ from qabench.loading_scripts import dataset_table
 
 # The name of the config for own claims.
 OWN = "own"
-# Together, these configs have the ids of all questions. The configs lfqa_* are not among them:
-# their ids are small numbers, which other files can have, too.
+# These configs have the ids of all questions. The configs lfqa_* are not used, because their ids
+# are small numbers, which other files can have, too.
 CONFIGS = ("questions", "sample", "main")
-# The form of the ids of ExpertQA's questions: 12 hex digits of a digest.
+# The ids of ExpertQA's questions are 12 hex digits of a digest.
 ID = re.compile(r"[0-9a-f]{12}")
 JUDGMENTS = ("label", "fact_score", "fact_score_readable")
 
 
 def own_questions(predictions: Predictions) -> Questions:
-    """Return the lines of a file as questions without references: only claims are scored."""
+    """Return the lines of a file as questions. They have no references: only claims are scored."""
     questions = []
     for id, lines in grouped((line.id, line.fields) for line in predictions.rows).items():
         fields = lines[0]
@@ -40,7 +40,7 @@ def own_questions(predictions: Predictions) -> Questions:
         groups = {}
         if field:
             groups["field"] = [field]
-        # If a question has several lines, these are by several systems, so it has no single group.
+        # If a question has several lines, they are by several systems, so it has no single system.
         if system and len(lines) == 1:
             groups["system"] = [system]
         row: Json = {

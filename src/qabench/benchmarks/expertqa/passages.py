@@ -1,4 +1,4 @@
-"""Passages for ExpertQA's answers, from a corpus, a search engine's index, or pages of the web.
+"""Passages for ExpertQA's answers, from a corpus, a search engine's index, or web pages.
 
 Pages are found and ranked as the authors' scripts do (``retrieve_and_read.py`` and
 ``post_hoc_cite.py`` below ``modeling/response_collection`` of
@@ -31,7 +31,7 @@ from qabench.retrieval.web.provider import load_provider
 from qabench.retrieval.web.web import Web
 
 BM25, DENSE, API = "bm25", "dense", "api"
-# The authors split pages of the web into passages of this many characters, with this overlap.
+# The authors split web pages into passages of at most this many characters, with this overlap.
 CHUNK_SIZE, OVERLAP = 1000, 200
 PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"
 SCHOLAR = "https://scholar.google.com/scholar_url?url="
@@ -39,7 +39,7 @@ SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The passages for a query, best first, and a record of each web search."""
+    """The passages for a query, best first, and for the log a record of each web search."""
 
     passages: Sequence[Document]
     searches: tuple[Mapping[str, Any], ...] = ()
@@ -63,7 +63,7 @@ class Passages:
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages for a query, best first."""
-        # ``ranked_by`` is for passages of the web only. Here, the query also ranks.
+        # Only web passages are ranked by ``ranked_by``. Here, they are ranked by the query.
         return SearchResult(self.search(query, k))
 
     def signature(self) -> dict[str, object]:
@@ -75,9 +75,9 @@ class Passages:
 def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
     """Return the encoder of a ranker, or None for "bm25".
 
-    ``encoder`` is the name or folder of an encoder of sentence-transformers for the ranker "dense"
-    (by default BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api"
-    (text-embedding-ada-002).
+    For the ranker "dense", ``encoder`` is the name or folder of a sentence-transformers model (by
+    default BAAI/bge-small-en-v1.5). For "api", it is a model of an OpenAI-compatible API (by default
+    text-embedding-ada-002).
     """
     if ranker == BM25:
         if encoder:
@@ -97,7 +97,7 @@ def engine_passages(retriever: str, named_by_user: bool) -> Passages:
     Args:
         retriever: the engine and its index, as ``qabench.retrieval.engines.open_engine`` takes
             them.
-        named_by_user: whether the user named the engine in this call, not a log.
+        named_by_user: whether the user named the engine in this call, rather than a log.
     """
     engine = open_engine(retriever, named_by_user=named_by_user)
 
@@ -134,8 +134,8 @@ def load_passages(
     index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
 
     def search(query: str, k: int) -> list[Document]:
-        # By default, BM25 fills up the k passages with some that share no word with the query.
-        # Lucene, which the authors used, does not.
+        # By default, BM25 returns k passages even if some share no word with the query. Lucene,
+        # which the authors used, leaves these out.
         options: dict[str, Any] = {}
         if isinstance(index, BM25Index):
             options["matching_only"] = True
@@ -163,7 +163,7 @@ class WebPassages:
         """
         results = self.web.search(query)
         urls, skipped = official_urls(results)
-        # The log has skipped results, too, so that it accounts for every result of the search.
+        # The log also lists skipped results, so that it accounts for every result of the search.
         pages = [*skipped, *map(_checked, self.web.read(urls))]
         passages = []
         for page in pages:
@@ -191,7 +191,7 @@ class WebPassages:
 
     @property
     def _ranker(self) -> str:
-        """Return the name of the ranker and its encoder, for signatures and the cache."""
+        """Return the name of the encoder, or "bm25", for signatures and the cache."""
         if self.encoder is None:
             return BM25
         return self.encoder.name
@@ -230,8 +230,8 @@ Evidence = Passages | WebPassages
 def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
     """Return the URLs to fetch, sorted and without anchors, and the results that are skipped.
 
-    Like the authors' scripts, this skips PDF files and Google's own pages. A link of Google Scholar
-    to another page is replaced by the address of that page.
+    Like the authors' scripts, this skips PDF files and Google's own pages. A Google Scholar link to
+    another page is replaced by the address of that page.
     """
     urls: set[str] = set()
     skipped: dict[str, WebPage] = {}
@@ -275,7 +275,7 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
 
 
 def _checked(page: WebPage) -> WebPage:
-    """Return the page, without its text if it only says that access is denied."""
+    """Return the page. If its text says that access is denied, it counts as not read."""
     # The authors' scripts look for these words.
     if "Access" in page.text and "Denied" in page.text:
         return replace(page, outcome=DENIED, text="")

@@ -32,7 +32,7 @@ ATOMIC = "modeling/fact_score/break_down_to_atomic_claims.py"
 DEMONSTRATIONS = "modeling/fact_score/demos/demons.json"
 VERDICT = "modeling/fact_score/factscore.py"
 FINE_TUNING = "modeling/lfqa/run_sft_qa.py"
-# The authors' prompt shows the first demonstrations, and the one most similar to the sentence.
+# The authors' prompt shows this many demonstrations, and the one most similar to the sentence.
 FIRST_DEMONSTRATIONS = 7
 
 OWN_CLOSED = Prompt(
@@ -71,7 +71,7 @@ _ENTRY = re.compile(r"\n[-*• \t]*(?=\[\d{1,4}\])")
 
 @cache
 def closed_prompt() -> Prompt:
-    """Return the authors' prompt for the system gpt4, with fields for field and question."""
+    """Return the authors' prompt for the system gpt4. Its fields are field and question."""
     text = dataset_table("expertqa").open_path(CLOSED).read_text(encoding="utf-8")
     return _checked(
         text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question"
@@ -80,7 +80,7 @@ def closed_prompt() -> Prompt:
 
 @cache
 def web_prompt() -> Prompt:
-    """Return the authors' prompt for web passages, with fields for context, field and question."""
+    """Return the authors' prompt for web passages. Its fields are context, field and question."""
     template = _source(READ_WEB).assigned("prompt_template")
     # In the script, {question} is filled with a sentence that contains the expert's field and the
     # question.
@@ -98,8 +98,8 @@ def web_question() -> Prompt:
 
 @cache
 def corpus_prompt() -> Prompt:
-    """Return the authors' prompt for corpus passages, with fields for context and question."""
-    # In the script, all lines of this prompt but the first are indented, and are sent like that.
+    """Return the authors' prompt for corpus passages. Its fields are context and question."""
+    # In the script, all lines of this prompt but the first are indented, and are sent that way.
     return _checked(_source(READ_CORPUS).assigned("prompt_template"), "context", "question")
 
 
@@ -111,7 +111,7 @@ def context(passages: Sequence[str], *, web: bool) -> str:
 
 
 def numbered(passages: Sequence[str]) -> list[str]:
-    """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
+    """Return passages in the authors' format: "Passage ID 1: ...", without line breaks."""
     lines = []
     for number, text in enumerate(passages, start=1):
         # As in the authors' script, words around a line break are joined without a space.
@@ -153,7 +153,7 @@ def atomic_parts() -> AtomicPrompt:
     source = _source(ATOMIC)
     within = "AtomicFactGenerator.get_init_atomic_facts_from_sentence"
     # The script builds the prompt by assignments prompt = prompt + "...{}\n".format(...). The last
-    # one appends the instruction, and the one with index 2 a fact.
+    # assignment appends the instruction, and the third one appends a fact.
     instruction = source.assigned("prompt", within, fields={"prompt": "before"}, nth=-1)
     fact = source.assigned("prompt", within, fields={"prompt": "before"}, nth=2)
     demonstrations = json.loads(
@@ -181,7 +181,7 @@ def atomic_prompt(sentence: str) -> str:
 
 @cache
 def verdict_parts() -> tuple[Prompt, Prompt]:
-    """Return two parts of the authors' prompt for a verdict: the definition, and the rest.
+    """Return the authors' prompt for a verdict in two parts, the definition and the rest.
 
     The definition has the field {field}, and the rest has {definition} and {claim}. The parts are
     separate because evidence and a full stop are appended to the definition.
@@ -220,9 +220,9 @@ def fine_tuning_prompt() -> Prompt:
 
 
 def official_list(reply: str) -> list[str]:
-    """Return the entries of a list in a reply as the authors' script reads them, split at "- "."""
+    """Split a reply at "- " into the entries of its list, as the authors' script does."""
     entries = []
-    # The script ignores line breaks, so a "- " within a sentence begins an entry, too.
+    # The script ignores line breaks, so a "- " within a sentence also begins an entry.
     for part in reply.split("- ")[1:]:
         entry = part.strip()
         # The script fails on an entry without text.
@@ -237,8 +237,8 @@ def official_list(reply: str) -> list[str]:
 def split_answer(reply: str) -> tuple[str, list[str]]:
     """Split a reply into the answer and its sources.
 
-    The sources start at the first line after the answer that begins with "[1]". A heading such as
-    "References:" before them is dropped. A source ends where the next one begins.
+    The sources start at the first line that begins with "[1]", except for the reply's first line. A
+    heading such as "References:" before them is dropped. A source ends where the next one begins.
     """
     answer, *lists = _LIST.split(reply.strip(), maxsplit=1)
     if not lists:

@@ -35,15 +35,15 @@ def is_judged(claims: Sequence[Row]) -> bool:
 def load_questions(
     config: str | None = None, split: str | None = None, file: Path | None = None
 ) -> Questions:
-    """Return the questions of a config (None: the default one), or of a custom file.
+    """Return the questions of a config (by default, the default config), or of a custom file.
 
-    A row of the dataset gets two more columns. ``field`` is the expert's field, or None. For the
-    lfqa configs, which lack it, it is taken from the same question in the config questions.
+    A row of the dataset gets two more columns. ``field`` is the expert's field, or None. The lfqa
+    configs lack it, so there it is taken from the same question in the config questions.
     ``reference`` is the reference answer, or None.
 
-    A question's id is the first 12 hex digits of the SHA-256 of its text. The lfqa configs are
-    different: their ids are ``example_id``, which is unique within a split only, and the digits are
-    in the column ``question_id``.
+    A question's id is the first 12 hex digits of the SHA-256 of its text. In the lfqa configs,
+    however, the id is ``example_id``, which is unique only within a split, and the digits are in the
+    column ``question_id``.
 
     If ``split`` is None, it is "test" if the config has it, else the first split. ``file`` is JSONL
     in the format of one of the authors' files, and replaces the config's questions.
@@ -110,7 +110,7 @@ def _parsed(row: SourceRow, config: str | None) -> Json:
 
 
 def reference_of(row: Row) -> str | None:
-    """Return the reference answer of a question, or of a row of the dataset, or None."""
+    """Return the reference answer of a question or a row of the dataset, or None if it has none."""
     if "reference" in row:
         reference: str | None = row["reference"]
         return reference

@@ -1,18 +1,20 @@
 """ExpertQA's scorer: ROUGE, AutoAIS, agreement with experts, fact scores.
 
-A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both.
-A claim is ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``. Label and
-fact_score are optional.
-Claims are either the annotated claims of the config, in the same order, or the claims of another
-system's answer. Annotated claims are scored as in the authors' scripts, together with the agreement
-between labels and experts. No expert has judged other claims, so all of them with evidence count.
+A prediction has ``answer`` (for ROUGE against the reference answer), ``claims``, or both. A claim is
+``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``, in which label and
+fact_score are optional. Claims are either the annotated claims of the config, in the same order, or
+the claims of another system's answer. Annotated claims are scored as in the authors' scripts,
+together with the agreement between labels and experts. No expert has judged other claims, so all of
+them that have evidence count.
 
 Columns of ``Outcome.scores``, from which the scores are computed:
-- claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
+- claims, claims_with_evidence: counts over an answer's claims.
+- abstains: 1 or 0.
 - claims_counted, claims_supported: the number of claims that AutoAIS counts, and the number of
   counted claims with the label Y.
 - autoais_macro: claims_supported / claims_counted. Absent if no claim counts.
-- these three columns with the suffix _without_abstentions: absent for an answer that abstains.
+- claims_counted, claims_supported and autoais_macro with the suffix _without_abstentions: the same
+  values. Absent for an answer that abstains.
 - autoais_agreement.tp, .tn, .fp, .fn: counts of claims by label (Y is positive) and by the experts'
   support (Complete is positive). fact_score_agreement has such columns, too.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of
@@ -61,8 +63,8 @@ UNJUDGED = {"support": "Complete", "worthiness": "Yes"}
 # the user's judge may have seen evidence that is not in the file.
 UNSTATED_EVIDENCE = ["unstated"]
 OWN_NOTE = "config own: no expert has judged these claims, so all of them count, and the scores are not official"
-# This field marks lines that `qabench judge` has written. In them, a claim without a verdict may be
-# one for which the call of the judge failed.
+# This field marks lines that `qabench judge` has written. In such lines, a claim may have no verdict
+# because the call to the judge failed.
 RECORDED_BY, JUDGE = "recorded_by", "qabench judge"
 SIGNED_AS = {ROUGE: "lfqa", FACT_SCORE_AGREEMENT: "factscore_agreement"}
 _ANNOTATED = (
@@ -81,7 +83,7 @@ NEEDS = {
 
 @dataclass
 class ReadItem:
-    """An item, its prediction as far as it could be read, and the columns computed so far.
+    """An item, what could be read of its prediction, and the columns computed so far.
 
     ``problem`` says why the prediction cannot be used. ``remark`` says what is wrong with a part of
     a usable prediction.
@@ -106,8 +108,8 @@ class ReadItem:
     def outcome(self) -> Outcome:
         """Return the result for the item."""
         answer = self.answer
-        # A file of claims may have no answers. Then the annotated answer is shown if the claims are
-        # from it, else the claims as one text.
+        # A file of claims may have no answers. In that case, show the annotated answer if the claims
+        # are from it, and otherwise the claims as one text.
         if answer is None and self.annotated and self.row.get("answers"):
             answer = self.row["answers"][0]["answer_string"]
         elif answer is None and self.claims is not None:
@@ -244,8 +246,7 @@ class ExpertqaScorer(Scorer):
         answered = self.in_run or any(item.answer is not None for item in read)
         referenced = any(reference_of(item.row) is not None for item in read)
         # Without labels, the group AutoAIS still has the share of claims with evidence. For
-        # annotated claims, this share comes from the dataset, and says nothing about the
-        # predictions.
+        # annotated claims, this share depends only on the dataset, not on the predictions.
         autoais = labeled
         if not annotated:
             autoais = self.in_run or bool(claims)
@@ -312,10 +313,10 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
 
 
 def _match_annotated(items: Sequence[ReadItem]) -> None:
-    """Find out whether predictions have the annotated claims. Either all of them must, or none.
+    """Find out whether the claims of predictions are the annotated ones.
 
-    If some predictions have the annotated claims, a prediction with other claims is unusable: its
-    labels cannot be assigned to the annotated claims.
+    If some predictions have the annotated claims, a prediction with other claims is unusable,
+    because its labels cannot be assigned to the annotated claims.
     """
     with_claims = []
     some_are_annotated = False
@@ -344,7 +345,7 @@ def _fits(claims: Sequence[Row], row: Row) -> bool:
 
 
 def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answer]]:
-    """Return the answers, with the field ``name`` of the predictions' claims as verdicts.
+    """Return the answers to score. The field ``name`` of a claim in the predictions is its verdict.
 
     If predictions have the annotated claims, every annotated question has an answer, even without a
     prediction.
@@ -353,8 +354,8 @@ def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answe
     answers = []
     for item in items:
         if annotated and item.row.get("answers"):
-            # A question without a prediction stays in the mean, as an answer without verdicts.
-            # A row of the annotated configs has the answer of exactly one system.
+            # A question without a prediction stays in the mean, as an answer without verdicts. In
+            # the annotated configs, each row has the answer of exactly one system.
             answer = item.row["answers"][0]
             system, text = answer["system"], answer["answer_string"]
             judged = list(answer["claims"] or ())
@@ -403,8 +404,8 @@ def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
 def _without_partial_precision(items: Sequence[ReadItem]) -> list[str]:
     """Remove citation precision unless all answers with citation recall have it.
 
-    Answers whose precision needs no labels of single pieces of evidence are no random sample, so
-    their mean would be biased. Returns the reason if some claims have such labels.
+    Answers whose precision needs no labels of single pieces of evidence are not a random sample, so
+    their mean would be biased. Returns the reason if some claims have such labels, else nothing.
     """
     ids = []
     for item in items:
@@ -457,7 +458,7 @@ def _score_facts(items: Sequence[ReadItem]) -> None:
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:
-    """Return the models that made the labels, according to the field ``name`` of the lines."""
+    """Return the models that, according to the field ``name`` of the lines, made the labels."""
     # A dict as an ordered set.
     models: dict[str, None] = {}
     for item in items:
@@ -470,7 +471,7 @@ def _authors_of(items: Sequence[ReadItem], name: str) -> str:
 
 
 def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
-    """Count the claims that have evidence, but no label."""
+    """Return sentences about claims without a label, and how they are treated."""
     is_scored = False
     n_with_evidence = 0
     own_labels_without_evidence = []
@@ -479,7 +480,7 @@ def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
             if "claims_counted" in item.scores:
                 is_scored = True
                 n_with_evidence += claim["label"] is None and bool(claim["evidence"])
-            # A user's judge may have labeled these by evidence that is not in the file.
+            # A user's judge may have labeled such claims by evidence that is not in the file.
             if OWN in item.row and not claim["evidence"]:
                 own_labels_without_evidence.append(claim["label"])
     counted = "they count as N" if treatment == "N" else "they are left out"

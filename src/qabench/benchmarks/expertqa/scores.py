@@ -1,4 +1,4 @@
-"""The scores of ExpertQA: names, titles, and their formulas over the columns of answers."""
+"""ExpertQA's scores: names, titles, and formulas over the columns of answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _total(tp: float, tn: float, fp: float, fn: float) -> float:
 def _numpy_mean(values: Sequence[float]) -> float:
     import numpy as np
 
-    # As in the official script, NumPy adds pairwise. The built-in sum would differ in the last
+    # NumPy sums pairwise, as in the official script. The built-in sum would differ in the last
     # digits.
     return float(np.mean(values))
 

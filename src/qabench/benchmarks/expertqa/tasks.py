@@ -51,19 +51,19 @@ def expertqa(
         config: a config of the dataset. "questions" has all questions and no answers. ROUGE is
             scored for configs with revised answers: main, random, domain, lfqa_random, lfqa_domain,
             sample and others.
-        method: "closed": from memory, with the model's own sources. "retrieve-read": from the k
-            best passages of a corpus. "post-hoc": as closed, but each claim gets the best passage
-            for it instead of the model's sources. "retrieve-read-web" and "post-hoc-web": the same
-            with passages of web pages.
+        method: how questions are answered. "closed": from memory, with the model's own sources.
+            "retrieve-read": from the k best passages of a corpus. "post-hoc": as closed, but each
+            claim gets the best passage for it instead of the model's sources. "retrieve-read-web"
+            and "post-hoc-web": the same with passages of web pages.
         split: a split of a config that has several: train, validation or test (the default).
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
         protocol: "official" (among others, at most 2,048 tokens and the API's default temperature),
             "qabench" (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
-        retriever: a search engine with the passages, instead of a corpus: "lucene:DIR",
-            "opensearch:URL/INDEX" or "elasticsearch:URL/INDEX". Its documents are not split.
+        retriever: a search engine, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX" or
+            "elasticsearch:URL/INDEX". Its documents are the passages, and are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and
-            optionally "id", and "url" or "title". Texts of more than 1,000 characters are split,
-            unless the protocol is official, as web pages are.
+            optionally "id", and "url" or "title". Like web pages, texts of more than 1,000
+            characters are split, unless the protocol is official.
         search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google"
             (Programmable Search, with CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file
             that describes a JSON API.
@@ -107,7 +107,8 @@ def answer_with_citations(how: Answering) -> CarryOut:
         else:
             if how.reads and not read.passages:
                 conversation.note_problem("no passage was found for the question")
-            # The conversation begins with the question. Without it, the log shows what is sent.
+            # The conversation begins with the question. Remove it, so that the log shows what is
+            # sent.
             conversation.messages = []
             await conversation.ask_separately(how.messages(row, read.passages))
         signed |= conversation.generation()
@@ -128,7 +129,7 @@ def _note(
     claimed: ClaimedAnswer | None = None,
     read: SearchResult | None = None,
 ) -> None:
-    """Record the answer and what was read so far, in case the question fails later."""
+    """Record the answer so far, and what was read for it, in case the question fails later."""
     passages = []
     if read is not None:
         passages = [_shown(passage) for passage in read.passages]
@@ -159,7 +160,7 @@ def _answer_not_known(conversation: Conversation) -> None:
 
 
 def _note_searches(conversation: Conversation, result: SearchResult) -> None:
-    """Record every search and page and their outcomes now, in case the question fails later."""
+    """Record all searches with their pages and outcomes now, in case the question fails later."""
     if result.searches:
         counts = Counter(page["outcome"] for page in _pages(result.searches))
         conversation.metadata["web"] = {

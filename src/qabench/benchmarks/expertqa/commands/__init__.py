@@ -63,7 +63,7 @@ def claims(
         ),
     ] = False,
 ) -> None:
-    """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
+    """Split answers into claims with the evidence that they cite, as ExpertQA's authors do.
 
     Lines with "system": "bing_chat" follow the authors' rules for Bing Chat. The output is input
     for the commands attribute and facts, and for qabench score expertqa.
@@ -144,10 +144,10 @@ def attribute(
 
     Then print AutoAIS. Without --config it is the share of all claims, and never official.
 
-    Labels that FILE has are kept, and so are labels in an existing OUTPUT of the same claims and
-    evidence by the same model: repeat an interrupted command to continue it. OUTPUT has the lines
-    of FILE. With --config and the annotated claims of that config, the agreement with the experts
-    is printed for both classes.
+    Labels in FILE are kept. Labels in an existing OUTPUT are kept if they are by the same model for
+    the same claims and evidence, so repeat an interrupted command to continue it. OUTPUT has the
+    lines of FILE. With --config and the annotated claims of that config, the agreement with the
+    experts is printed for both classes.
     """
     from qabench.benchmarks.expertqa.commands.labels import labeled, with_citations
     from qabench.benchmarks.expertqa.commands.results import print_scores, shares_table
@@ -228,10 +228,10 @@ def facts(
 ) -> None:
     """Compute fact scores of claims: the share of atomic claims that are true.
 
-    A model judges each atomic claim by its evidence. Replies are cached: no call is paid for twice.
-    Repeat an interrupted command to continue it. A fact score in an existing OUTPUT, of the same
-    claim by the same models, is only replaced by another one. With --config and the annotated
-    claims of that config, the agreement with the experts is printed.
+    A model judges each atomic claim by its evidence. Replies are cached, so no call is paid for
+    twice: repeat an interrupted command to continue it. If a claim cannot be scored now, a fact
+    score that the same models gave it in an existing OUTPUT is kept. With --config and the
+    annotated claims of that config, the agreement with the experts is printed.
     """
     from qabench.benchmarks.expertqa import kept
     from qabench.benchmarks.expertqa.claim_files import write_items
@@ -295,7 +295,7 @@ def facts(
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
             scored, unscored = score_facts(items, scorer, progress, find, spent)
-    # The replies so far were paid for and are cached, so print the cost, and how to continue.
+    # The replies so far were paid for and are cached, so print what they cost, and how to continue.
     except KeyboardInterrupt:
         say_on_stderr(str(spent))
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
@@ -327,7 +327,7 @@ def facts(
 def _items(
     file: str | None, config: str | None, split: str | None
 ) -> tuple[list[Item], Questions | None]:
-    """Return the lines of FILE or the annotated claims, and their questions or None if unknown."""
+    """Return the lines of FILE or the annotated claims, and their questions (None if unknown)."""
     from qabench.benchmarks.expertqa.claim_files import annotated_items, read_items
 
     if file is None:
@@ -343,7 +343,7 @@ def _items(
 
 
 def _check_ids(items: Sequence[Item], questions: Questions, file: str | None) -> None:
-    """Check that lines have ids of the questions, before work that takes long or costs money.
+    """Check that the ids of lines are ids of questions, before work that takes long or costs money.
 
     Warns about lines with other ids.
 

@@ -20,18 +20,18 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.models.entailment import Entailment, label_claims
 
-# So many lines are labeled and written together. With more lines, the model's batches are fuller,
-# but an interrupt loses more labels.
+# The number of lines that are labeled and written together. With more lines, the model's batches
+# are fuller, but an interrupt loses more labels.
 ITEMS_AT_ONCE = 32
 
 
 def labeled(
     items: Sequence[Item], output: Path, load: Callable[[], Entailment], relabel: bool
 ) -> list[Item]:
-    """Return items with the labels of the input, of an earlier output, or new ones by a model.
+    """Return items with labels: those of the input and of an earlier output, and new ones by a model.
 
-    New labels are written to the output after each batch, so an interrupted command has to label
-    again only the last batch.
+    New labels are written to the output after each batch, so after an interrupt only the last batch
+    has to be labeled again.
     """
     if not relabel and all(_has_own_labels(item) for item in items):
         return _with_own_labels(items, output)
@@ -70,7 +70,7 @@ def labeled(
 def with_citations(
     items: Sequence[Item], output: Path, load: Callable[[], Entailment]
 ) -> list[Item]:
-    """Label each piece of evidence where citation precision needs it, and write the lines."""
+    """Label the pieces of evidence whose labels citation precision needs, and write the lines."""
 
     def label(pairs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
         # The model is only loaded if something has to be labeled.
@@ -93,7 +93,7 @@ def _with_own_labels(items: Sequence[Item], output: Path) -> list[Item]:
 
 
 def _check_input_labels(items: Sequence[Item], name: str) -> None:
-    """Check that no line has labels by another model, which would be mixed with the new ones."""
+    """Check that no line has labels by another model, because new labels would be mixed with them."""
     for item in items:
         other_authors = kept.authors(item.get("labels_by")) - {name, kept.GIVEN}
         if other_authors:
@@ -120,15 +120,15 @@ def _label(lines: list[Item], entailment: Entailment, output: Path) -> None:
             for claim, label in zip(lacking, label_claims(pairs, entailment), strict=True):
                 claim["label"] = label
             done += len(batch)
-            # Lines with only some labels are not written: the other claims would count as
-            # unlabeled.
+            # A line is not written until all its claims have a label: the other claims would count
+            # as unlabeled.
             complete_lines = [line for line in lines if _is_labeled(line)]
             write_items(output, complete_lines)
             progress(done, len(lines))
 
 
 def _has_own_labels(item: Item) -> bool:
-    """Tell whether all claims of a line have a label, and the line does not say by which model."""
+    """Tell whether all claims of a line have a label, but the line does not say by which model."""
     return _is_labeled(item) and not item.get("labels_by")
 
 
@@ -158,15 +158,15 @@ def _with_known(
             claim["label"] = known_labels.get(kept.label_content(claim))
             made_by.add(name)
         if item.get("labels_by"):
-            # Labels of evidence that was edited later must go. Labels of unchanged evidence are
-            # restored from ``known_evidence`` below.
+            # Remove the labels of evidence, which may have been edited since. Labels of unchanged
+            # evidence are restored from ``known_evidence`` below.
             claim.pop(EVIDENCE_LABELS, None)
         pieces = known_evidence.get(kept.label_content(claim))
         if pieces:
             claim[EVIDENCE_LABELS] = pieces
         claims.append(claim)
     authors = sorted(made_by - {name})
-    # A line without claims has no labels. Its author is the model, as for the lines around it.
+    # A line without claims has no labels. Like the lines around it, it names the model.
     if name in made_by or not made_by:
         authors.append(name)
     return {

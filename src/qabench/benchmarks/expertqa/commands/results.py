@@ -1,4 +1,4 @@
-"""Output of the commands of ``qabench expertqa``: tables, notes, and backups of earlier results."""
+"""The output of ``qabench expertqa`` commands: tables, notes, and backups of earlier results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from qabench.runs.predictions import evaluate_predictions
 
 # The exit code with which shells report a program that Ctrl-C ended.
 INTERRUPTED = 130
-# The failures of a command usually have few different reasons, such as a server that is down.
+# The failures of a command usually have one or two reasons, such as a server that is down.
 MAX_REASONS_SHOWN = 5
 
 
 def back_up(output: Path, before: Sequence[Item], items: Sequence[Item], result: str) -> None:
-    """Back up an earlier output if results in it would be lost, and warn about it."""
+    """If results in an earlier output would be lost, back it up and warn about it."""
     path = back_up_lost(output, before, items, result)
     if path:
         warn(f"{output} has results of other claims: they are kept in {path}")
@@ -59,7 +59,7 @@ def say_unscored(unscored: Sequence[Unscored]) -> None:
 
 
 def say_unreadable(items: Sequence[Item]) -> None:
-    """Print which verdicts say neither true nor false, and the mean score without them."""
+    """Warn about verdicts that say neither true nor false, with the mean score without them."""
     places = []
     readable_scores = []
     scores = []
