@@ -1,4 +1,4 @@
-"""The process of the command ``qabench``, also ``python -m qabench``: its signals and its end."""
+"""The process of ``qabench`` and ``python -m qabench``: how it handles SIGTERM, and how it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import sys
 import threading
 from typing import TextIO
 
-# As shells report a process that SIGINT (2) or SIGTERM (15) ended: 128 and the number.
+# The exit statuses that shells report after SIGINT (2) and SIGTERM (15): 128 plus the signal's
+# number.
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -18,10 +19,10 @@ TERMINATED = 143
 def run_process() -> None:
     """Run a command, and end the process without freeing its objects.
 
-    Python frees every object before a process ends. After a command on 100,000 answers that takes a
-    fifth of the command's time, and the system frees the memory of a process anyway.
+    Python frees every object before a process ends. For a command on 100,000 answers, this takes a
+    fifth of the command's time, although the system frees the memory anyway.
 
-    SIGTERM is handled as Ctrl-C: replies that were paid for are kept, and the command says how to
+    SIGTERM is handled like Ctrl-C: replies that were paid for are kept, and the command says how to
     continue.
     """
     process = _Process()
@@ -51,7 +52,7 @@ def _buffered(stream: TextIO) -> TextIO:
     With PYTHONUNBUFFERED or -u, Python writes only a part of a long text if the disk becomes full or
     the reader exits, and raises no error. A buffer writes the rest, or raises the error.
     """
-    # A stream that is closed is None.
+    # A closed standard stream is None.
     if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.RawIOBase):
         return stream
     buffer = io.BufferedWriter(stream.buffer)
@@ -75,8 +76,9 @@ class _Process:
             return
         signal.signal(signal.SIGTERM, self.terminate)
         if hasattr(os, "register_at_fork"):
-            # Pools end their forked processes by SIGTERM, so the signal ends these at once. Python
-            # forgets signals that arrive while it forks, so SIGTERM waits until that is done.
+            # Pools end their forked processes with SIGTERM, so it ends forked processes at once.
+            # Python loses signals that arrive while it forks, so SIGTERM is blocked until the fork
+            # is complete.
             os.register_at_fork(
                 before=_hold_sigterm,
                 after_in_parent=_release_sigterm,
@@ -84,7 +86,7 @@ class _Process:
             )
 
     def terminate(self, *_: object) -> None:
-        """Raise KeyboardInterrupt."""
+        """Record that SIGTERM arrived, and raise KeyboardInterrupt."""
         self.is_terminated = True
         raise KeyboardInterrupt
 
@@ -101,7 +103,8 @@ class _Process:
                 if stream is not None:
                     stream.flush()
         except (OSError, ValueError):
-            # The disk is full, or the reader has exited. Python says so, with a status of its own.
+            # The disk is full, or the reader has exited. Python then prints the error and exits
+            # with another status.
             return
         os._exit(self.status)
 

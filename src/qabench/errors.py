@@ -1,4 +1,4 @@
-"""The exceptions of qabench.
+"""qabench's exceptions, and helpers for their messages.
 
 Each message says what is wrong and where, what is allowed, and how to fix it.
 """
@@ -57,7 +57,7 @@ def unknown_name(
 
 
 def nearest_name(name: str, allowed: Collection[str]) -> str | None:
-    """Return the valid name that a misspelled or abbreviated one means, such as acc, or None."""
+    """Return the valid name that a misspelled or abbreviated name most likely means, or None."""
     close = difflib.get_close_matches(name, allowed, 1)
     if close:
         return close[0]
@@ -80,7 +80,7 @@ def unreadable(what: object, error: Exception) -> InputError:
 
 
 def some(items: Iterable[object]) -> str:
-    """Return the first items as a text, and the number of the others."""
+    """Return a text that lists the first items, and counts the others."""
     texts = list(map(str, items))
     text = ", ".join(texts[:MAX_ITEMS_NAMED])
     if len(texts) > MAX_ITEMS_NAMED:
@@ -112,7 +112,7 @@ class MissingExtra(QabenchError, ImportError):
 
 
 def installable(text: str) -> str:
-    """Return a text whose pip commands name where this qabench was installed from."""
+    """Return ``text`` with pip commands that install from where this qabench was installed from."""
     origin = install_origin()
     url = str(origin.get("url", ""))
     if not url:

@@ -104,7 +104,7 @@ def test_a_dataset_and_a_text_file_of_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"--column": "text"}, "planets [1].csv has no column 'text'; its columns are name, body: name one by"),
+        ({"--column": "text"}, "planets [1].csv has no column 'text'; its columns are name, body: name one with"),
         ({"--id-column": "key"}, "planets [1].csv, line 2: the field 'key' is missing"),
         ({"--queries": "missing.jsonl"}, "cannot read missing.jsonl: "),
         ({"--queries": "planets [1].csv"}, "no column query, question, text; its columns are name, body"),
@@ -226,7 +226,7 @@ def test_ids_of_beir_and_queries_without_hits(tmp_path: Path, capsys: pytest.Cap
     assert "queries without a term in any document (1 of 2): PLAIN-2\n" in done.stderr
     queries.write_text('{"topic_id": "PLAIN-1", "text": "planet"}\n')
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert "ids are the numbers of rows from 0, not topic_id" in done.stderr
+    assert "row numbers from 0 are used as ids, not topic_id" in done.stderr
 
 
 def test_repeated_ids(tmp_path: Path) -> None:

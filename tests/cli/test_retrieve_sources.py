@@ -150,7 +150,7 @@ def test_columns_of_queries(source: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.csv"
     queries.write_text("topic_id,title,video\nT1,moon,a\n")
     done = call(source, "--queries", queries, "--query-column", "title", "--json")
-    assert "not topic_id: name a column by --query-id-column" in done.stderr
+    assert "not topic_id: name a column with --query-id-column" in done.stderr
     done = call(source, "--queries", queries, "--query-column", "title", "--query-id-column", "topic_id", "--json")
     assert json.loads(done.stdout)["documents"][0]["query"] == "T1" and "topic_id" not in done.stderr
 
@@ -160,12 +160,12 @@ def test_documents_whose_ids_are_not_taken_are_named(source: Path, tmp_path: Pat
         passages = tmp_path / "passages.csv"
         passages.write_text(f"{column},text,grid\n7,moon,x\n")
         done = call(passages, "--queries", "moon", "--json")
-        assert f"ids are the numbers of rows from 0, not {column}: name a column by --id-column" in done.stderr
+        assert f"row numbers from 0 are used as ids, not {column}: name a column with --id-column" in done.stderr
         assert json.loads(done.stdout)["documents"][0]["id"] == "0"
         assert "numbers of rows" not in call(passages, "--queries", "moon", "--id-column", column).stderr
     assert "numbers of rows" not in call(source, "--queries", "moon").stderr
     Dataset.from_dict({"text": ["moon"], "passage_id": ["7"]}).save_to_disk(tmp_path / "saved")
-    assert "not passage_id: name a column by --id-column" in call(tmp_path / "saved", "--queries", "moon").stderr
+    assert "not passage_id: name a column with --id-column" in call(tmp_path / "saved", "--queries", "moon").stderr
 
 
 def test_a_csv_file_with_semicolons(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_csv_file_with_semicolons(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert ids(path, "--queries", "Mars") == ["p1"] == ids("-", "--queries", "Venus", input=path.read_bytes())
     (tmp_path / "one.csv").write_text("a; b, text\n1,2\n")
-    with pytest.raises(InputError, match="its columns are a; b, ' text': name one by --column"):
+    with pytest.raises(InputError, match="its columns are a; b, ' text': name one with --column"):
         call(tmp_path / "one.csv", "--queries", "x")
 
 
@@ -269,7 +269,7 @@ def test_a_column_that_no_row_has(source: Path) -> None:
 
 def test_a_folder_of_beir_is_explained(source: Path) -> None:
     source.rename(source.with_name("corpus.jsonl"))
-    with pytest.raises(InputError, match=r"is a folder of BEIR: name the file .*corpus\.jsonl, with --column title"):
+    with pytest.raises(InputError, match=r"is a BEIR folder: name the file .*corpus\.jsonl, with --column title"):
         call(source.parent, "--queries", "saturn")
 
 
@@ -285,7 +285,7 @@ def test_queries_in_other_scripts_need_other_words(tmp_path: Path) -> None:
 def test_ids_of_queries_that_a_run_cannot_hold(source: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.tsv"
     queries.write_text("1\tplanet\n2\tmoon\n")
-    with pytest.raises(InputError, match="its columns are 1, planet: name one by --query-column, or add a line with"):
+    with pytest.raises(InputError, match="its columns are 1, planet: name one with --query-column, or add a line with"):
         call(source, "--queries", queries)
     # Programs that read runs split lines at this space, too.
     queries.write_text("qid\tquery\na\u00a0\tplanet\n", encoding="utf-8")

@@ -112,13 +112,13 @@ def test_a_field_of_the_prompt_that_is_no_column() -> None:
 @pytest.mark.parametrize("name", ["json", "felm", "pandas", "datasets", "qabench"])
 def test_names_of_modules_are_refused(name: str, tmp_path: Path) -> None:
     """A package of the name of an installed one would hide it from QABENCH_PATH=DIR on."""
-    with pytest.raises(InputError, match=f"{name} is a benchmark or a module of Python"):
+    with pytest.raises(InputError, match=f"{name} is the name of a benchmark, or of an importable module"):
         new(name, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_keywords_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="class is a keyword of Python; choose another name"):
+    with pytest.raises(InputError, match="class is a Python keyword; choose another name"):
         new("class", tmp_path)
     assert not list(tmp_path.iterdir())
 

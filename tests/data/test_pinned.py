@@ -43,7 +43,7 @@ def test_columns_are_renamed_and_ids_are_digests(monkeypatch: pytest.MonkeyPatch
         (HubDataset("org/name"), ROWS, InputError, "no column 'question'.*allowed: q, a, n"),
         (replace(ASKED, columns=("m",)), ROWS, InputError, "no column 'm'"),
         (ASKED, ROWS, DataError, "row 1: .*'a' is null"),
-        (replace(ASKED, id="n"), [ROWS[0]] * 2, DataError, "row 1: the id '1' is not new"),
+        (replace(ASKED, id="n"), [ROWS[0]] * 2, DataError, "row 1: the id '1' is repeated"),
         (replace(ASKED, question="n"), ROWS, DataError, "row 0: the column 'n' is not text, or"),
         (ASKED, [ROWS[0] | {"n": b"x"}], DataError, "row 0: .*bytes.*columns="),
     ],

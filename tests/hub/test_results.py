@@ -331,15 +331,17 @@ def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> Non
     api = HfApi(endpoint=hub.url, token=TOKEN)
     hub.frameworks.add("qabench")
     arguments = (report, "--setting", "closed-book", "--dataset", "someone/fanoutqa", "--push", MODEL)
-    assert "not checked which leaderboards of someone/fanoutqa will show them: " in command(*arguments).stderr
+    assert (
+        "could not check which leaderboards of someone/fanoutqa will show these scores: " in command(*arguments).stderr
+    )
     api.create_repo("someone/fanoutqa", repo_type="dataset")
-    assert "3 of 3 are only on the model's page" in command(*arguments).stderr
+    assert "3 of 3 scores are only on the model's page" in command(*arguments).stderr
     content = yaml.safe_dump(eval_file("fanoutqa", "qabench")).encode()
     target = {"path_in_repo": "eval.yaml", "repo_id": "someone/fanoutqa", "repo_type": "dataset"}
     api.upload_file(path_or_fileobj=content, **target)
     shown = "dev_closed_book_acc_loose, dev_closed_book_acc_strict, dev_closed_book_rouge1_fscore"
     said = command(*arguments).stderr
-    assert f"leaderboards of someone/fanoutqa that will show them: {shown}\n" in said
+    assert f"scores that leaderboards of someone/fanoutqa will show: {shown}\n" in said
     assert "only on the model's page" not in said
 
 

@@ -119,7 +119,7 @@ def test_names_on_servers_may_have_a_slash(monkeypatch: pytest.MonkeyPatch) -> N
     assert caller_for("anthropic/claude").endpoint.base_url == "inspect:anthropic"
     monkeypatch.setenv(JUDGE_BASE_URL, "http://localhost:8000/v1")
     assert caller_for("anthropic/claude").endpoint.base_url == "http://localhost:8000/v1"
-    with pytest.raises(InputError, match="model_args are for models of Inspect AI"):
+    with pytest.raises(InputError, match="model_args are for Inspect AI models"):
         caller_for("gpt-4o", model_args={"a": 1})
 
 

@@ -217,7 +217,7 @@ def test_the_commands_take_the_options_of_scoring(tmp_path: Path, mirror: Path) 
     planned = of_command(*words, "--from", str(paths[0]), "--from", str(paths[1]), "--score", "autoais_macro")
     assert planned["requirements"][0]["questions"] > 0
     result = CliRunner().invoke(app, list(words))
-    assert str(result.exception) == "split: options of scoring, which have no effect without --from"
+    assert str(result.exception) == "split: scoring options, which have no effect without --from"
 
 
 def test_the_command_writes_a_table(tmp_path: Path) -> None:

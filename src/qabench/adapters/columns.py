@@ -1,4 +1,4 @@
-"""The scores of any benchmark for the rows of a dataset of any size. See ``qabench.cluster.jobs``."""
+"""Scores a dataset of any size with a benchmark's scorer. See ``qabench.cluster.jobs``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def score_dataset(
 ) -> list[Path]:
     """Score rows of a dataset, and write the columns of the scores to Parquet files.
 
-    A score is computed from these columns, such as "acc.loose", of all predictions.
+    A column such as "acc.loose" has one value per prediction. Scores are computed from the values
+    of all predictions.
 
     Args:
         rows: the benchmark's rows (or only the columns that its scores need, such as ``answer``),
@@ -43,11 +44,11 @@ def score_dataset(
         output: see ``qabench.cluster.jobs.map_parts``.
         name: the benchmark.
         groups: scores and groups of scores. By default, the benchmark's default groups.
-        prediction: the column of the predictions: of the first of ``Benchmark.prediction_fields``,
-            such as the answers.
+        prediction: the column with the predictions. They are values of the first of
+            ``Benchmark.prediction_fields``, such as answers.
         options: the benchmark's options, such as {"lemmatizer": "spacy"}.
-        **job_options: ``rows_per_part``, ``progress`` and ``gpu`` of ``map_parts``. The batches of
-            a network are formed in each part.
+        **job_options: ``rows_per_part``, ``progress`` and ``gpu`` of ``map_parts``. A network's
+            batches are formed within a part.
 
     Raises:
         InputError: an unknown column, score or option, plain text in a column that the dataset
@@ -85,7 +86,7 @@ def _load(
     written = dataset_table(name).json_columns
 
     def scores(rows: Rows) -> Columns:
-        # The scorer reads these columns as JSON. Reject plain text, of which "10.50" would become a
+        # The scorer reads these columns as JSON. Reject plain text, because "10.50" would become a
         # number.
         for column in written:
             if rows and column in rows[0]:

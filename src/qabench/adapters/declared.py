@@ -1,4 +1,4 @@
-"""Declarations of metrics, and the result that follows from them: scores under a metric's keys."""
+"""What a metric declares, and how its result is computed: scores under the metric's keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUESTION = "question"
 
 
 class Declarations:
-    """What a metric computes. Each attribute has a default.
+    """What a metric computes. Each attribute except BENCHMARK and GROUP has a default.
 
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
@@ -31,12 +31,12 @@ class Declarations:
         KEYS: maps the keys of the result to scores. The key "rouge1.recall" is the key "recall" of
             the dict "rouge1". None means that the keys are the names of the group's scores.
         OPTIONAL_KEYS: the keys that are left out if their score is undefined. Other keys are then
-            None.
+            None. Requires KEYS.
         OPTIONS: maps the options of ``compute`` to options of the scorer. None means all options of
             the benchmark's scorer, under their own names.
         SCORER_OPTIONS: options of the scorer with fixed values, which ``compute`` does not have.
-        COLUMNS: maps the options of ``compute`` that are lists, with a value for each question, to
-            columns of the dataset.
+        COLUMNS: maps options of ``compute`` to columns of the dataset. The value of such an option
+            is a list with one item per question.
         BY: the column by which the scores are also grouped, in the key "by_COLUMN".
         REFERENCE: the column of the references in the dataset.
         ROWS: whether the references are whole rows of the dataset.
@@ -47,6 +47,7 @@ class Declarations:
         SAMPLES: whether a prediction can be a list of replies. It is missing if all of them are.
         BOUNDED: whether all scores are fractions, so that values outside [0, 1] are an error.
         UNOFFICIAL: why its scores are never official.
+        PER_QUESTION: the key of the result for the list of entries of all questions.
 
     The other attributes are functions, of which most metrics need few:
 
@@ -62,7 +63,6 @@ class Declarations:
         TOTALS: maps scorer, items and outcomes to further keys of the result.
         QUESTION: maps an item and its outcome to the entry for its question. With ``ITEMS``, an
             entry is a list, and the lists of a question's items are joined.
-        PER_QUESTION: the key of the result for the list of entries of all questions.
     """
 
     BENCHMARK: ClassVar[str]
@@ -101,7 +101,7 @@ class Declarations:
 
     @classmethod
     def scorer_options(cls) -> Mapping[str, str]:
-        """Return the options of ``compute``, and their names as options of the scorer."""
+        """Map the options of ``compute`` that the scorer takes to the scorer's names for them."""
         if cls.OPTIONS is not None:
             return cls.OPTIONS
         options = benchmark(cls.BENCHMARK).options
@@ -121,7 +121,8 @@ def result_of(
     Args:
         declared: what the metric declares.
         name: the name of the metric.
-        predictions: the predictions as they were passed to ``compute``. ``UNANSWERED`` for None.
+        predictions: the predictions as they were passed to ``compute``, with ``UNANSWERED`` for
+            None.
         references: the references.
         per_question: whether the result has an entry for each question.
         options: other options of ``compute``.
@@ -138,8 +139,7 @@ def result_of(
     items = _items(declared, references, predictions, columns)
     outcomes = outcomes_of(scorer, items, declared.BENCHMARK)
     for item, outcome in zip(items, outcomes, strict=True):
-        # A scorer may report a missing prediction as unusable, but that is not an error of the
-        # user.
+        # A scorer may report a missing prediction as unusable, but that is not the user's error.
         if not outcome.usable and item.fields is not declared.MISSING:
             raise InputError(f"predictions[{item.row[POSITION]}]: {outcome.problem}")
 
@@ -286,7 +286,8 @@ def _questions(
     if declared.QUESTION is None:
         keys = declared.KEYS
         if not keys:
-            # The names of the scores that any question has, so that all entries have the same keys.
+            # Use the names of all scores that any question has, so that all entries have the same
+            # keys.
             names: dict[str, str] = {}
             for outcome in outcomes:
                 for name in outcome.scores:

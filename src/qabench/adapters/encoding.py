@@ -51,8 +51,8 @@ def encode(name: str, items: list[Any], *, from_json_text: bool = False) -> list
     if from_json_text:
         return [FROM_JSON_TEXT + text for text in encode(name, items)]
     if set(map(type, items)) == {str}:
-        # A shortcut for strings, in a tenth of the time. It fails for lone surrogates, which have no
-        # UTF-8: then the items are encoded one by one.
+        # This shortcut for strings takes a tenth of the time. It fails for lone surrogates, which
+        # UTF-8 cannot encode. The items are then encoded one by one.
         with suppress(UnicodeEncodeError):
             "".join(items).encode()
             return list(map(encode_basestring_ascii, items))
@@ -77,7 +77,7 @@ def encode_item(item: Any, where: str) -> str:
 
 
 def _loaded(column: Iterable[str]) -> list[Any]:
-    # One call for all items, because a call takes longer than a short text.
+    # All items are parsed in one call, because a call takes longer than parsing a short text.
     items: list[Any] = json.loads(f"[{','.join(column)}]")
     return items
 

@@ -1,4 +1,4 @@
-"""Which question a prediction of a file answers: by its id, and by the question's text."""
+"""Matches the predictions in a file with questions by id, and checks that the texts agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNIQUE = "question_id"
 def identified(
     benchmark: Benchmark, loaded: Questions, predictions: Predictions, questions: Path | None
 ) -> tuple[Predictions, list[str]]:
-    """Return the predictions with the ids of these questions, and notes about unchecked ones.
+    """Return the predictions with the questions' ids, and notes about those that cannot be checked.
 
     Args:
         benchmark: the benchmark.
@@ -32,7 +32,7 @@ def identified(
         questions: the custom file that the questions are from.
 
     Raises:
-        InputError: a prediction is for another question than the one with its id.
+        InputError: a prediction is for a different question than the one with its id.
     """
     by_id: dict[str, Question] = {}
     by_unique_id: dict[str, Question] = {}
@@ -76,7 +76,7 @@ def _is_same(row: Prediction, question: Question) -> bool | None:
     if not text:
         return None
     question_text = _normalized(question.text)
-    # A prompt contains the question, and a table may have cut it.
+    # The text may be a prompt that contains the question, or a question that a table has truncated.
     return question_text in text or text in question_text
 
 
@@ -114,7 +114,7 @@ def _explained(
         for config, split, loadable in _loadable_questions(benchmark):
             if (config, split or loadable.split) == (loaded.config, loaded.split):
                 continue
-            # The predictions belong to a file whose questions have their ids and their texts.
+            # The predictions are for these questions if all ids and texts agree.
             if not _are_all_for(rows, loadable):
                 continue
             dataset = f"config {config!r}"
@@ -137,7 +137,7 @@ def _are_all_for(rows: Sequence[Prediction], questions: Questions) -> bool:
 
 
 def _loadable_questions(benchmark: Benchmark) -> Iterator[tuple[str, str | None, Questions]]:
-    """Yield config, split and questions of each file of a dataset that is on this machine."""
+    """Yield the config, split and questions of each split whose files are on this machine."""
     has_splits = False
     for option in benchmark.options:
         if option.name == "split" and option.method == "load":

@@ -1,12 +1,12 @@
-"""Tasks of lm-evaluation-harness, with this package's data and scores.
+"""Tasks for lm-evaluation-harness, with this package's data and scores.
 
     lm_eval run --include_path "$(qabench path lm-eval)" --tasks qabench ...
 
 Each benchmark has its tasks in ``qabench/benchmarks/NAME/lm_eval``. The tag ``qabench`` selects one
 task per benchmark and method, ``qabench_sample`` the tasks on the shipped samples. The scores equal
 the output of ``qabench score`` on the same replies to the last digit, except in runs on several
-processes, where the harness adds up in another order. Everything that scores depend on is in the
-results' ``configs``, under ``metadata``: the task's version and the signatures.
+processes, where the harness adds them up in another order. Everything that scores depend on is in
+the results' ``configs``, under ``metadata``: the task's version and the signatures.
 
 Only the harness imports this module, which imports the harness.
 """
@@ -42,7 +42,7 @@ from qabench.loading_scripts.load import load_dataset
 NOT_SIGNED = ("do_sample",)
 SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
 COUNTS = ("unparsed", "unanswered")
-# Names of generation options in the harness, and in signatures.
+# Generation option of the harness -> its name in signatures.
 NAMES = {"max_gen_toks": "max_tokens"}
 
 
@@ -50,11 +50,11 @@ class QabenchTask(ConfigurableTask):
     """A YAML task: ``dataset_path`` is a benchmark, and ``dataset_name`` its config.
 
     Its YAML file needs ``class``, the dataset, the splits, ``output_type``, ``generation_kwargs``
-    and ``metric_list: []``: the scores are the benchmark's main ones, and the numbers of replies
-    that are ``unparsed`` (empty, or have a problem) and ``unanswered`` (missing). In its metadata,
-    NAME_ARGUMENT is an argument of the benchmark's Inspect task: ``felm_method: raw`` is the
-    ``method`` of the task ``felm``. The metadata of the results also contains ``signatures`` and
-    ``deviations``, the sentences that distinguish the scores from official ones.
+    and ``metric_list: []``. The results have the benchmark's main scores, and the numbers of
+    replies that are ``unparsed`` (empty, or with a problem) and ``unanswered`` (missing). In the
+    file's metadata, NAME_ARGUMENT sets an argument of the benchmark's Inspect task:
+    ``felm_method: raw`` sets the ``method`` of the task ``felm``. The metadata of the results also contains
+    ``signatures`` and ``deviations``, the sentences that distinguish the scores from official ones.
     """
 
     def __init__(self, config: Json) -> None:
@@ -68,12 +68,12 @@ class QabenchTask(ConfigurableTask):
 
     @cached_property
     def benchmark(self) -> Benchmark:
-        """Return the benchmark."""
+        """Return the benchmark that ``dataset_path`` names."""
         return benchmark(self.config.dataset_path)
 
     @cached_property
     def questions(self) -> Questions:
-        """Return the questions of the config."""
+        """Return the questions of the config that ``dataset_name`` names."""
         return self.benchmark.load(self.config.dataset_name)
 
     @cached_property
@@ -102,12 +102,12 @@ class QabenchTask(ConfigurableTask):
         return specs
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
-        """Set an option, such as one of --gen_kwargs, which the signatures then contain."""
+        """Set an option, such as one of --gen_kwargs, and update the signatures."""
         super().set_config(key, value, update)
         self._sign()
 
     def build_all_requests(self, **options: Any) -> None:
-        """Build the requests for the questions that --limit or --samples select, and sign these."""
+        """Build the requests for the questions that --limit or --samples select, and sign them."""
         selected = options.get("samples")
         if selected is None:
             self._asked = self._ids[: options.get("limit")]
@@ -137,8 +137,8 @@ class QabenchTask(ConfigurableTask):
     def fewshot_context(self, doc: Row, *args: Any, **options: Any) -> Any:
         """Return the whole context with the system message.
 
-        In a chat, it is a separate message. Otherwise, it comes before the prompt. The YAML file of
-        a benchmark with a system message says ``description: system_message``.
+        In a chat, the system message is separate. Otherwise, it comes before the prompt. The YAML
+        file of a benchmark with a system message has ``description: system_message``.
         """
         # Without a chat template, the harness joins both without a separator.
         end = "" if options.get("apply_chat_template") else "\n\n"
@@ -204,7 +204,7 @@ class QabenchTask(ConfigurableTask):
 
 
 def total(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> float | None:
-    """Return a score that is not a mean from the values of all replies, or None if it is undefined."""
+    """Compute a score that is not a mean, from the values of all replies. None if undefined."""
     records = []
     for number, row in enumerate(rows):
         if all(map(isfinite, row)):

@@ -28,7 +28,7 @@ SHARED_ARGUMENTS = """\
 """
 # Parts of results that are not fractions.
 UNBOUNDED = ("bleurt", "judge", "usage")
-# Marks an option that was not passed: None is a value, an unanswered question.
+# Marks an argument that was not passed. None is a value, for an unanswered question.
 NOT_GIVEN: Any = object()
 ROW_KEYS = ({"id", "answer"}, {"id", "prediction"}, {"id", "question"}, {"question", "answer"})
 # Flat results name this score after its dict alone: {"rouge1": {"fscore": ...}} becomes "rouge1".
@@ -42,8 +42,8 @@ PROVENANCE = """\
 class MetricModule(Declarations):
     """A mixin for metrics, placed before ``evaluate.Metric``.
 
-    It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that
-    it finds in a module. A metric declares what it computes (see ``Declarations``), and the
+    It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first such class
+    that it finds in a module. A metric declares what it computes (see ``Declarations``), and the
     benchmark's scorer computes it. Its docstring says what is measured and, from "Args:" on,
     documents ``compute``, except for what all metrics share.
 
@@ -180,7 +180,7 @@ class MetricModule(Declarations):
         super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
 
     def _items(self, name: str, column: Any) -> list[Any]:
-        """Return the items of predictions or references as Python's values.
+        """Return the items of predictions or references as Python values.
 
         Raises:
             InputError: a container that is not a column, a missing reference, or a whole row
@@ -232,7 +232,7 @@ class MetricModule(Declarations):
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
         """Compute the scores of these lists, or of the items added before."""
-        # Rows of the user's own data have everything that is scored, and so need no references.
+        # Rows of the user's own data have everything that is scored, so they need no references.
         if self.WITHOUT_REFERENCES and references is None and is_list_of(predictions, dict):
             references = [None] * len(predictions)
         if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
@@ -263,8 +263,8 @@ class MetricModule(Declarations):
     def _discard_finished(self) -> None:
         """Remove the files of items that cannot be scored, and release their locks.
 
-        ``evaluate`` does both only after a computation that succeeds. Without this, the next one
-        waits a second for the lock, and the file stays in the cache.
+        ``evaluate`` does both only after a computation that succeeds. Without this, the next
+        computation waits a second for the lock, and the file stays in the cache.
         """
         cached = vars(self)
         finished = cached.get("data") is not None
@@ -323,7 +323,7 @@ def _check_answer(answer: Any, where: str) -> None:
 def _in_order(predictions: list[Any], references: list[Any]) -> list[Any]:
     """Return the rows with predictions in the order of the references.
 
-    They are matched by id if all rows of both sides have one, and else by their position.
+    They are matched by id if all rows on both sides have one, and otherwise by position.
 
     Raises:
         InputError: an id is repeated, or is on one side only.
@@ -363,7 +363,7 @@ def _ids(rows: list[Any], key: str) -> list[str] | None:
 
 
 def _check_range(value: Any, where: str) -> None:
-    """Raise QabenchError for a score that no input can have.
+    """Raise QabenchError for a score that no input can produce.
 
     Such a score is not a number, or is a fraction outside [0, 1] by more than a rounding error.
     """
@@ -386,8 +386,8 @@ def _check_range(value: Any, where: str) -> None:
 def _flat(result: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:
     """Yield the numbers of a result by names without dots.
 
-    ROUGE's F-measure is also there as "rouge1" alone, because a Trainer selects the best checkpoint
-    by the name of one number.
+    ROUGE's F-measure is also yielded as "rouge1" alone, because a Trainer selects the best
+    checkpoint by the name of one number.
     """
     for name, value in result.items():
         path = f"{prefix}{name}"
@@ -400,7 +400,7 @@ def _flat(result: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, fl
 
 
 def _options_of_combined(combination: Any, metric: Any) -> Sequence[str]:
-    """Return the options of the other metrics of an ``evaluate.combine``."""
+    """Return the options of all metrics in an ``evaluate.combine`` that has ``metric``, else []."""
     modules = getattr(combination, "evaluation_modules", ())
     options: list[str] = []
     if not any(module is metric for module in modules):

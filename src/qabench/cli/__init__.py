@@ -102,13 +102,13 @@ COMMANDS = {
         "wiki": (
             "qabench.cli.wiki",
             "wiki_app",
-            "Wikipedia as of the dataset's epoch, and the cache of its pages.",
+            "Wikipedia as of the dataset's date, and the cache of its pages.",
         ),
     },
 }
 
 
-# Typer's name of a type -> the placeholder for its values in the help.
+# Typer's name for a type -> the placeholder for its values in the help.
 METAVARS = {
     "<str>": "NAME",
     "<list[str]>": "NAME",
@@ -122,7 +122,7 @@ METAVARS = {
 BENCHMARKS = Path(qabench.benchmarks.__file__).parent
 # The key in a context's ``meta`` for the benchmarks whose options a command takes.
 WITH_OPTIONS = "qabench.with_options"
-# Options whose value is optional -> the value that they have without one.
+# Option whose value is optional -> the value that is used without one.
 BARE_VALUES = {"--human": "dataset"}
 # Options that take all values up to the next option.
 LISTS = {"--from"}
@@ -134,13 +134,13 @@ FOLDERS = (
 
 
 class _ShortHelp:
-    """A command whose help is quick, and names values instead of Python types.
+    """A command whose help is fast, and shows names of values instead of Python types.
 
-    Typer imports pydantic to convert None, the default of ``--help``.
+    By default, Typer would import pydantic, only to convert None, the default of ``--help``.
     """
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters. Flags that only call a function are False by default."""
+        """Return the parameters. Flags that only call a function get the default False."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             is_flag = getattr(parameter, "is_flag", False)
@@ -207,7 +207,7 @@ class CommandGroup(_ShortHelp, TyperGroup):
 
 
 class TopLevel(CommandGroup):
-    """The top-level commands, and one group per benchmark with specific commands."""
+    """The top-level commands, and one group for each benchmark that has its own commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command to run.
@@ -301,7 +301,7 @@ def _takes_benchmark_options(command: Any) -> bool:
 
 
 def command_of(name: str, command: Any, options: Sequence[inspect.Parameter] = ()) -> Any:
-    """Return the click command of a function, with further options, or of a Typer application."""
+    """Return the click command of a function or a Typer application. Functions get ``options``."""
     if isinstance(command, typer.Typer):
         functions = {str(info.name): info.callback for info in command.registered_commands}
         return _group(name, str(command.info.help), functions)
@@ -323,7 +323,7 @@ def _group(name: str, about: str, functions: Mapping[str, Any]) -> CommandGroup:
 
 
 def _with_commands() -> list[str]:
-    """Return the names of the benchmarks that have specific commands, without importing them."""
+    """Return the names of the benchmarks that have their own commands, without importing them."""
     packages = {name: BENCHMARKS / name for name in shipped_names()}
     packages.update(custom_folders())
     names = []
@@ -394,7 +394,7 @@ app = typer.Typer(
     help="Question-answering benchmarks: data, official scores, results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Importing rich for the help would double its time.
+    # Importing rich would make the help take twice as long.
     rich_markup_mode=None,
     # Use the terminal's whole width. Click's default ends at 80 columns.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 1000},
@@ -436,7 +436,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if sys.platform == "win32" and not stream.isatty():
-                # Pipes on Windows would have a code page of 256 characters.
+                # On Windows, pipes use a code page of 256 characters by default.
                 stream.reconfigure(encoding="utf-8")
             stream.reconfigure(errors="backslashreplace")
     # Records have no reference cycles, so full garbage collections free nothing. They took a fifth
@@ -453,9 +453,9 @@ def main() -> None:
         _discard_output()
         sys.exit(1)
     except OSError as error:
-        # For example, the disk is full below HF_HOME or at standard output.
+        # For example, the disk with HF_HOME or with the output file is full.
         _stop(error, 1)
-    # A bug. If it is in a benchmark from outside, its author is told the line.
+    # A bug. For a benchmark from outside, the message names the line, for its author.
     except Exception as error:
         if (outside := raised_outside(error)) is None:
             raise

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 def list_all(
     name: Annotated[
-        str | None, Argument(metavar="BENCHMARK", help="List the scores and settings of this one.")
+        str | None,
+        Argument(metavar="BENCHMARK", help="List the scores and settings of this benchmark."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +113,8 @@ def fetch(
 
             def progress(source: SourceFile, done: int, total: int | None) -> None:
                 if done != total:
-                    # In a pipe, each update would be a line.
+                    # The last update of a file is always printed, which would be a line per file in
+                    # a pipe.
                     show(done, total or 0)
 
             results = sources.fetch(files, mirror=mirror, progress=progress)
@@ -229,7 +231,7 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
 def _check_as_dict(check: Check) -> Json:
     difference = None
     if check.published is not None and check.computed is not None:
-        # Numbers that agree may differ by less than the digits of the published one.
+        # Numbers that agree may still differ beyond the digits of the published one.
         difference = 0 if check.agrees else round(check.computed - check.published, 6)
     return {
         "number": check.name,
@@ -243,7 +245,7 @@ def _check_as_dict(check: Check) -> Json:
 
 
 def _result_of(check: Json) -> str:
-    """Return the outcome of recomputing a published number, in a word of the summary."""
+    """Return the summary's word for the outcome of recomputing a published number."""
     if check["here"] is None:
         return "not computed"
     if check["agrees"]:
@@ -310,7 +312,7 @@ def register(
             configs.append((table.name, table.config(name).name))
     metrics = metric_names()
     total = len(configs) + len(metrics)
-    # If an error occurs, what was registered before it is printed all the same.
+    # If an error occurs, the registrations before it are still printed.
     registrations: list[Registration] = []
     problem = None
     # qabench shows one bar for all configs instead.
@@ -360,7 +362,7 @@ def _print_registrations(registrations: list[Registration]) -> None:
         cells.append([name, *names_by_state])
     # Files are usually all missing for the same reason, so it is printed once.
     if len(problems) > 1:
-        problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
+        problems[1:] = [f"{len(problems) - 1} more have no data; --json has each reason"]
     title = "Registered under their Hub names"
     print_table(Table(title, ["name", *shown_states], cells, problems))
     say(

@@ -33,8 +33,8 @@ Files = dict[str, list[EvalResultEntry]]
 Framework = Annotated[
     str,
     Option(
-        help="The leaderboards in eval.yaml of datasets: `inspect-ai`, or `qabench` for all official scores. The Hub "
-        "does not accept `qabench` before it is in its list of frameworks."
+        help="The framework of the tasks in each dataset's eval.yaml: `inspect-ai`, or `qabench` for all official "
+        "scores. The Hub accepts `qabench` only after adding it to its list of frameworks."
     ),
 ]
 
@@ -141,8 +141,8 @@ def publish(
         Option(
             file_okay=False,
             metavar="DIR",
-            help="Leave the repositories in this new folder, with all files as they are sent. With --dry-run, to look "
-            "at them before.",
+            help="Write the repositories to this new folder, with all files as they are sent. Use it with --dry-run "
+            "to review them first.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -268,7 +268,8 @@ def results(
         ),
     ] = None,
     push: Annotated[
-        str | None, Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")
+        str | None,
+        Option(metavar="MODEL_ID", help="Open a pull request for this model on the Hub."),
     ] = None,
     dry_run: Annotated[
         bool,
@@ -290,7 +291,7 @@ def results(
     if push:
         check_name("the model", push, "ORG/NAME")
 
-    # Make the entries of all reports, by the path that they have in the model's repository.
+    # Make the entries of all reports, by their path in the model's repository.
     files: Files = {}
     for path in reports:
         with plain_warnings():
@@ -310,10 +311,10 @@ def results(
                 new = hub_results.with_revisions(new, report)
             present += new
     if not files:
-        # The warnings printed above say which files of folders were left out.
+        # The warnings printed above say which files in folders were left out.
         raise InputError(f"nothing to convert in {', '.join(map(str, reports))}")
-    # Create all texts before a file is written, so that an error does not leave some of the files
-    # new.
+    # Create all texts before the first file is written, so that an error does not leave only some
+    # files updated.
     texts = {}
     if output:
         for name, entries in files.items():
@@ -365,15 +366,20 @@ def _say_where_shown(files: Files) -> None:
         try:
             shown = shown_tasks(dataset)
         except QabenchError as error:
-            note = f"not checked which leaderboards of {dataset} will show them: {error}"
+            note = (
+                f"could not check which leaderboards of {dataset} will show these scores: {error}"
+            )
             say_on_stderr(note, "dim")
             continue
         on_leaderboards = [id for id in ids if id in shown]
         if on_leaderboards:
-            note = f"leaderboards of {dataset} that will show them: {', '.join(on_leaderboards)}"
+            note = f"scores that leaderboards of {dataset} will show: {', '.join(on_leaderboards)}"
             say_on_stderr(note, "dim")
         if missing := len(ids) - len(on_leaderboards):
-            note = f"{missing} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
+            note = (
+                f"{missing} of {len(ids)} scores are only on the model's page: "
+                f"eval.yaml of {dataset} has no such task"
+            )
             say_on_stderr(note, "dim")
 
 

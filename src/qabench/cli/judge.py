@@ -47,13 +47,13 @@ def judge(
         list[str],
         Argument(
             metavar="JUDGE...",
-            help="A judge: a model name of Inspect AI (anthropic/NAME, hf/ORG/NAME, ...), a model's name on the server "
-            "--base-url, or a file of its replies or a log, which need no calls.",
+            help="A judge: an Inspect AI model name (anthropic/NAME, hf/ORG/NAME, ...), the name of a model on the "
+            "server --base-url, or a file of replies or a log, which need no calls.",
         ),
     ],
     base_url: Annotated[
         str | None,
-        Option(metavar="URL", help="An OpenAI-compatible server of the models, or huggingface."),
+        Option(metavar="URL", help="An OpenAI-compatible server, or huggingface."),
     ] = None,
     model_args: Annotated[
         list[str] | None,
@@ -66,7 +66,7 @@ def judge(
     ] = None,
     prompt: Annotated[str, Option(help="official, qabench, auto, or a file.")] = "auto",
     limit: Annotated[
-        int | None, Option(min=2, help="Ask about a random part of N questions.")
+        int | None, Option(min=2, help="Ask about a random sample of N questions.")
     ] = None,
     max_calls: Annotated[
         int | None,
@@ -99,9 +99,9 @@ def judge(
 ) -> None:
     """Compare judges with people's labels of the same items.
 
-    Judges are asked with the benchmark's official prompts about data that people labeled. Replies
-    are cached for all processes: after an interrupt or --max-calls, the same command asks only for
-    the missing ones.
+    Judges are asked about data that people labeled, by default with the benchmark's official
+    prompts. Replies are cached for all processes: after an interrupt or --max-calls, the same
+    command asks only for the missing ones.
     """
     from qabench.llm.caller import caller_for
     from qabench.llm.endpoint import key_for_typed
@@ -130,7 +130,7 @@ def judge(
         if Path(name).is_file():
             compared.append(_evaluation(benchmark_of(benchmark), config, split, name))
             continue
-        # Without this check, a misspelled file would be asked for as a model.
+        # Without this check, the name of a file that does not exist would be taken for a model.
         if name.endswith(REPLY_FILES):
             raise InputError(
                 f"cannot read {name}: No such file. A judge is a model, or a file of replies"
@@ -261,7 +261,7 @@ def sample(
         Path, Option("--output", "-o", metavar="FILE", help="The table to fill in, as CSV.")
     ],
     labels: Annotated[int, Option(min=2, help="The number of items to label, for each system.")],
-    seed: Annotated[int, Option(min=0, help="The seed of the random choice.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed for drawing the sample.")] = 0,
     config: ConfigName = None,
     scores: Scores = None,
     score: Annotated[
@@ -269,7 +269,9 @@ def sample(
     ] = None,
     stratify: Annotated[
         str | None,
-        Option(help="verdict, or a grouping: draw equally many items of each group, with weights."),
+        Option(
+            help="verdict, or a grouping: draw the same number of items per group, with weights."
+        ),
     ] = None,
     format: Format = "table",
     **options: Any,
@@ -317,7 +319,7 @@ def plan(
     difference: Annotated[
         float, Option(metavar="D", help="The difference that a paired test should find.")
     ],
-    power: Annotated[float, Option(metavar="P", help="The probability to find it.")] = 0.8,
+    power: Annotated[float, Option(metavar="P", help="The probability of finding it.")] = 0.8,
     systems: Annotated[
         list[str] | None,
         Option(
@@ -336,18 +338,18 @@ def plan(
 ) -> None:
     """Say how many questions and repetitions a comparison of two systems needs.
 
-    It also says what difference the benchmark's own questions can show, as "detectable" of `qabench
-    compare` does.
+    It also says what difference the benchmark's own questions can show, like "detectable" in the
+    output of `qabench compare`.
     """
     from qabench.runs.planning import plan as planned
 
     if output:
         check_writable(output)
     values = benchmark_of(benchmark).checked_options(options)
-    # Without --from, published scores are read, which no option of scoring can change.
+    # Without --from, published scores are read, which scoring options cannot change.
     if values and not systems:
         raise InputError(
-            f"{', '.join(values)}: options of scoring, which have no effect without --from"
+            f"{', '.join(values)}: scoring options, which have no effect without --from"
         )
     with plain_warnings():
         result = planned(

@@ -97,8 +97,8 @@ def clear_caches(
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again.
 
-    Shows which replies these are, and asks. Exit code: 0 deleted, 1 not confirmed, 2 there is no
-    terminal to ask on, and --yes is missing.
+    Shows which replies these are, and asks for confirmation. Exit code: 0 deleted; 1 not confirmed;
+    2 there is no terminal to ask on, and --yes is missing.
     """
     # Only the replies that are shown are deleted, not those that arrive in the meantime.
     selection = select(model, empty=empty, older_than=older_than)

@@ -39,9 +39,12 @@ def new(
             f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa"
         )
     if keyword.iskeyword(name):
-        raise InputError(f"{name} is a keyword of Python; choose another name")
+        raise InputError(f"{name} is a Python keyword; choose another name")
     if name in sys.stdlib_module_names or name in benchmark_names() or _is_installed(name):
-        raise InputError(f"{name} is a benchmark or a module of Python; choose another name")
+        raise InputError(
+            f"{name} is the name of a benchmark, or of an importable module, which the new package would hide; "
+            "choose another name"
+        )
     template = Path(str(resources.files("qabench.cli") / "template"))
     texts = {}
     for path in sorted(template.rglob("*")):
@@ -64,13 +67,13 @@ def new(
 def _is_installed(name: str) -> bool:
     """Tell whether Python finds a module of this name, which the benchmark's package would hide.
 
-    A folder without ``__init__.py`` in the working directory is found as well, but hides nothing.
+    A folder without ``__init__.py`` in the working directory is found as well, but does not count.
     """
     spec = importlib.util.find_spec(name)
     return spec is not None and spec.origin is not None
 
 
 def _renamed(text: str, name: str) -> str:
-    """Return a text of the example with another name."""
+    """Return a text of the example with its name replaced."""
     title = "".join(word.capitalize() for word in name.split("_"))
     return text.replace(EXAMPLE, name).replace(EXAMPLE.capitalize(), title)

@@ -33,7 +33,7 @@ SECONDS_BETWEEN_CHANGES = 0.1
 SECONDS_BETWEEN_LINES = 5.0
 # The file in qabench's cache that lists digests of the warnings that were shown.
 SHOWN_WARNINGS = "shown-warnings.txt"
-# The time of the first answers is a bad estimate of the time that is left.
+# The time of the first answers alone would give a bad estimate of the time that is left.
 SECONDS_BEFORE_ESTIMATE = 5.0
 
 _STATE = {"quiet": False}
@@ -61,7 +61,7 @@ def hint(text: object, style: str | None = "dim") -> None:
 
 
 def warn(text: object) -> None:
-    """Print a warning on standard error, with commands for installing extras as they work here."""
+    """Print a warning on standard error. Its pip commands are adapted to this installation."""
     say_on_stderr(f"warning: {installable(str(text))}", "yellow")
 
 
@@ -153,8 +153,8 @@ def time_left(seconds: float, done: int, remaining: int) -> str:
 
     Args:
         seconds: the time since progress started.
-        done: what was done in this time.
-        remaining: what is not done yet.
+        done: the number of items done in this time.
+        remaining: the number of items that are not done yet.
     """
     if seconds < SECONDS_BEFORE_ESTIMATE or done <= 0 or remaining <= 0:
         return ""
@@ -168,7 +168,7 @@ def time_left(seconds: float, done: int, remaining: int) -> str:
 
 @contextmanager
 def scoring_progress() -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of scoring, and warnings as one line. Yields the function for the progress."""
+    """Show the progress of scoring, and each warning as one line. Yields the progress function."""
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         try:
             yield progress
@@ -187,7 +187,7 @@ def _show_warning(
 
 
 def _is_first_time(text: str) -> bool:
-    """Return whether no command has shown a text on this machine, and note that it is shown now."""
+    """Tell whether a text is shown for the first time on this machine, and record that it was."""
     path = cache_dir() / SHOWN_WARNINGS
     digest = hashlib.sha256(text.encode()).hexdigest()
     try:
@@ -204,7 +204,7 @@ def _is_first_time(text: str) -> bool:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print warnings as one line, without file names and source lines."""
+    """Print each warning as one line, without file names and source lines."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         yield

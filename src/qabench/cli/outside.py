@@ -19,11 +19,12 @@ from qabench.io.limits import json_of
 from qabench.io.redaction import printable, write_line
 from qabench.loading_scripts import custom_folders, dataset_table, shipped_names
 
-# Importing another package may take any time, but a listing must not.
+# Importing another package may take arbitrarily long, but a listing must not.
 SECONDS_FOR_ALL = 5
-# A reason is a single line, whatever an exception says.
+# A reason is a single line of at most this length, whatever an exception says.
 MAX_REASON_CHARACTERS = 300
-# The beginning of the line with the rows, which code from outside cannot print by chance.
+# Marks the line with the rows, or with an error. Code from outside may print lines of its own, so
+# the last marked line is read.
 RESULT = "qabench: "
 CODE = "import sys; from qabench.cli import outside; outside.print_rows(*sys.argv[1:])"
 Rows = Callable[[str], list[Json]]
@@ -91,7 +92,7 @@ ROWS: dict[str, Rows] = {"configs": config_rows, "needs": need_rows}
 
 
 def listing(kind: str) -> Listing:
-    """Return the rows of all benchmarks that ``ROWS[kind]`` computes."""
+    """Return the rows that ``ROWS[kind]`` computes for each benchmark."""
     outside = sorted(custom_folders())
     # All processes start before the rows of this package are read, so they run at the same time.
     started = {}
@@ -102,7 +103,7 @@ def listing(kind: str) -> Listing:
             started[name] = _process(kind, name)
         except OSError as error:
             broken[name] = printable(
-                f"no process to import it could be started: {error}", MAX_REASON_CHARACTERS
+                f"could not start a process to import it: {error}", MAX_REASON_CHARACTERS
             )
     rows = []
     for name in shipped_names():

@@ -69,7 +69,8 @@ def leaderboard(
     ] = None,
     scores: Scores = None,
     setting: Annotated[
-        str | None, Option(help="Only this setting, in which files of predictions were made.")
+        str | None,
+        Option(help="Show only this setting. Files of predictions are taken as made in it."),
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -80,8 +81,8 @@ def leaderboard(
     """Rank systems: published scores, the Hub's entries, and your own evaluations.
 
     Only systems with the same score, setting, questions and judge are ranked among each other. A
-    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank.
-    They need the network. Without --scores, systems are ranked by the main score.
+    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank,
+    and need network access. Without --scores, systems are ranked by the main score.
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 
@@ -137,7 +138,8 @@ def leaderboard(
     if other_questions := _note_about_other_questions(entries, evaluations, names):
         notes.append(other_questions)
     hub, hub_note = _on_hub(chosen_benchmark)
-    # Entries of the Hub state their score, config and setting in free text, which not all have.
+    # The Hub's entries state their score, config and setting only in free-text notes, which not all
+    # entries have.
     if not (setting or config or scores):
         rows += hub
         # A stable sort, which only moves systems without a rank to the end.
@@ -190,7 +192,7 @@ def _note_about_other_questions(
 
 
 def _where_published(entries: Sequence[RankedSystem], setting: str | None) -> str:
-    """Return in which settings systems are published, or "" without a setting."""
+    """Return which settings have published scores, for an error, or "" without a setting."""
     if setting is None:
         return ""
     settings = dict.fromkeys(entry.setting for entry in entries)
@@ -393,7 +395,7 @@ def export(
 
 
 def _lines_file(path: Path) -> Path:
-    """Return the path with the suffix of JSON Lines, by which readers know what is in the file.
+    """Return the path with the suffix .jsonl, by which readers recognize the format.
 
     Raises:
         InputError: the path has another suffix.
@@ -437,7 +439,7 @@ def report(
     page is one self-contained file that you can send by mail or put on any server.
     """
     runs, chosen_benchmark = benchmark_first(runs, benchmark)
-    # Scoring may take minutes, so a folder that cannot be written is reported before.
+    # Scoring may take minutes, so a folder that cannot be written is reported first.
     check_writable(output / "index.html")
     from qabench.evaluation.matching import with_lower_better
     from qabench.report import build_report
@@ -463,7 +465,7 @@ def report(
     notes = list(sources.notes)
     if scores is not None:
         for evaluation in evaluations:
-            # The reader has already selected the scores.
+            # ``read_evaluations`` has already selected the scores.
             missing = not_in_log(evaluation, evaluation.score_specs)
             notes += [f"{evaluation.name}: {sentence}" for sentence in missing]
     if as_json:

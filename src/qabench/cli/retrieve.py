@@ -31,7 +31,7 @@ from qabench.io.tables import Table
 if TYPE_CHECKING:
     from qabench.retrieval import BM25Index, Hits
 
-# The maximum number of queries without a hit that are named.
+# The maximum number of queries that a warning about queries without a hit names.
 MAX_QUERIES_LISTED = 5
 # The number of characters of a document that a table shows.
 CHARACTERS_SHOWN = 80
@@ -44,8 +44,8 @@ def retrieve(
         str,
         Option(
             metavar="FILE|TEXT",
-            help="One query, a .txt file with one per line, or a file like SOURCE with the queries in a column "
-            f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
+            help="One query, a .txt file with one per line, or a file like SOURCE. Its queries are in the first of the "
+            f"columns {', '.join(QUERIES)} that exists, and their ids, if any, in the first of {', '.join(QUERY_IDS)}.",
         ),
     ],
     source: Annotated[
@@ -53,8 +53,8 @@ def retrieve(
         Argument(
             metavar="SOURCE",
             show_default=False,
-            help="A .csv, .tsv, .jsonl, .parquet or .txt file, also .gz, - for standard input, a folder of "
-            "save_to_disk, or a dataset's name: one document per row. Omit it to search the index in --index.",
+            help="A .csv, .tsv, .jsonl, .parquet or .txt file (also .gz), - (standard input), a folder written by "
+            "save_to_disk, or a dataset's name. Each row is a document. Omit it to search the index in --index.",
         ),
     ] = None,
     column: Annotated[
@@ -109,11 +109,14 @@ def retrieve(
     ] = None,
     stem: Annotated[
         str | None,
-        Option(metavar="LANGUAGE", help="Stem words by PyStemmer: english, german, hindi, ..."),
+        Option(metavar="LANGUAGE", help="Stem words with PyStemmer: english, german, hindi, ..."),
     ] = None,
     stop_words: Annotated[
         str | None,
-        Option(metavar="LANGUAGE", help="Omit the function words of: english, german, hindi, ..."),
+        Option(
+            metavar="LANGUAGE",
+            help="Omit the function words of a language: english, german, hindi, ...",
+        ),
     ] = None,
     empty: Annotated[
         str | None,
@@ -131,7 +134,8 @@ def retrieve(
         bool,
         Option(
             "--replace",
-            help="Let --index replace an index of another source, version, columns or options, or lose most documents.",
+            help="Replace the index in --index, even if its source, version, columns or options differ, or if most of "
+            "its documents are gone.",
         ),
     ] = False,
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
@@ -173,7 +177,7 @@ def retrieve(
     if empty is not None and empty not in EMPTY:
         raise unknown_name("unknown --empty", empty, EMPTY)
     conditions = conditions_by_column(where or [])
-    # An option that is left out has its value in the saved index, unless that is replaced.
+    # For an omitted option, the value in the saved index is used, unless the index is replaced.
     path = index_folder / INDEX_FILE if index_folder else None
     saved = None if source is None else saved_index(path, replace)
     same_options = None if replace else saved
@@ -222,7 +226,7 @@ def retrieve(
     if not output:
         print_table(table, format, result)
         return
-    # Without --format, a file is a TREC run, which tools of evaluation read.
+    # Without --format, a file is a TREC run, which evaluation tools read.
     if is_run:
         text = _run(ranked, index.parameters.method)
     elif format == "json":
@@ -235,7 +239,7 @@ def retrieve(
 
 
 def _check_source_is_not_needed(options: Mapping[str, Any], index_folder: Path | None) -> None:
-    """Raise InputError without an index, or with an option that only a source could use."""
+    """Raise InputError if there is no index, or for an option that only matters with a source."""
     if index_folder is None:
         raise InputError("name a SOURCE, or the folder of an index (--index DIR)")
     for name, value in options.items():
@@ -288,7 +292,7 @@ def _warn_of_queries_without_hits(
 def _ranked(
     queries: Iterable[str], batch: Sequence[Hits], texts: Sequence[str] | None
 ) -> list[Json]:
-    """Return the ranked documents of all queries, by name, with their texts if they are there."""
+    """Return the ranked documents of all queries as dicts, with their texts if these are known."""
     ranked: list[Json] = []
     for query, hits in zip(queries, batch, strict=True):
         documents = zip(hits.ids, hits.positions, hits.scores, strict=True)
@@ -310,7 +314,8 @@ def _hits_table(
         ranked: the documents.
         queries: the number of queries. If there is one, its id is left out.
         with_texts: whether the documents have texts.
-        complete: whether programs read the table. Else, scores are rounded, and texts are cut.
+        complete: whether the table is for programs. Otherwise scores are rounded, and texts are
+            cut.
     """
     names = ["rank", "id", "score"]
     if queries != 1:

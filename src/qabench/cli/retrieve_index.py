@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qabench.retrieval.bm25.tokenizers import Tokenizer
 
 INDEX_FILE = "documents.bm25"
-# The values of ``BM25Index``, which is slow to import: help texts need only these.
+# Copies of values in ``BM25Index``, which is slow to import. Help texts need only these.
 METHODS = ("bm25+", "okapi", "lucene", "bm25l", "bm25l-paper", "atire", "robertson")
 DEFAULTS = {"method": METHODS[0], "k1": 1.5, "b": 0.75, "delta": None}
 TOKENIZERS = {"words-1": 1, "words-2": 2}
@@ -28,7 +28,7 @@ TOKENIZERS = {"words-1": 1, "words-2": 2}
 def settings_of(
     options: Mapping[str, Any], word_options: Mapping[str, Any], saved: BM25Index | None
 ) -> tuple[Parameters, Tokenizer]:
-    """Return the parameters and the tokenizer of an index. None means as in the saved index."""
+    """Return an index's parameters and tokenizer. Options that are None come from ``saved``."""
     from qabench.retrieval import Words
     from qabench.retrieval.bm25.formulas import Parameters
 
@@ -214,7 +214,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def conditions_by_column(where: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values by column of COLUMN=VALUE."""
+    """Parse texts COLUMN=VALUE, and return the values by column."""
     conditions: dict[str, list[str]] = {}
     for condition in where:
         column, equals, value = condition.partition("=")
@@ -227,7 +227,7 @@ def conditions_by_column(where: Sequence[str]) -> dict[str, list[str]]:
 def filter_of(
     index: BM25Index, conditions: Mapping[str, list[str]], folder: Path | None
 ) -> dict[str, list[Any]] | None:
-    """Return the filter of an index for values as they are typed: 3 is the number or the text."""
+    """Return an index's filter for values as they are typed: 3 means the number and the text."""
     allowed: dict[str, list[Any]] = {}
     for column, texts in conditions.items():
         if column not in index.filters:
@@ -241,7 +241,7 @@ def filter_of(
         values_as_typed = list(map(_as_typed, values))
         for text in texts:
             if text not in values_as_typed:
-                # In quotes, an empty cell is seen.
+                # The quotes make an empty cell visible.
                 examples = ", ".join(map(repr, values_as_typed[:10]))
                 raise InputError(
                     f"no document has {text!r} in {column!r}; the first values are {examples}"

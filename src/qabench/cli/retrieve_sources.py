@@ -1,4 +1,4 @@
-"""The documents and queries of ``qabench retrieve``, from files, saved datasets and datasets."""
+"""The documents and queries of ``qabench retrieve``, from files, saved datasets and the Hub."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from qabench.loading_scripts.load import load_dataset
 if TYPE_CHECKING:
     from qabench.retrieval.corpus import TextRows
 
-# Columns with ids of documents and of queries, and with the text of queries. The first that exists
-# is used. Ids of documents are as in ``retrieval.corpus``, which is not imported for help.
+# Names of the columns with document ids, queries, and query ids. The first that exists is used.
+# ``IDS`` is copied from ``retrieval.corpus``, which is not imported for help texts.
 IDS = ("id", "docno", "doc_id", "docid", "_id")
 QUERIES = ("query", "question", "text")
 QUERY_IDS = ("query_id", "qid", *IDS)
 # Names of columns that have ids rather than texts: passage_id, pid, docNo.
 LIKE_IDS = re.compile(r"(^|_|-|\b)([a-z]?id|ids|no|nr|num|number|key)$", re.IGNORECASE)
 LIKE_IDS_IN_CAPITALS = re.compile(r"[a-z](Id|ID|No|Nr|Num|Number|Key)$")
-# The file of documents in a folder of BEIR.
+# The file with the documents in a BEIR folder.
 BEIR_CORPUS = "corpus.jsonl"
 
 
@@ -40,7 +40,7 @@ class Documents:
 
     Attributes:
         rows: the documents, with "text", the columns to filter by, and maybe "id".
-        ids: "id", or None if ids are the numbers of rows.
+        ids: "id", or None if the row numbers are the ids.
         filters: the columns to filter by.
         about: the source and its columns, which are saved with the index.
     """
@@ -63,7 +63,7 @@ def read_documents(
     """Read the documents of a source.
 
     Args:
-        source: a file, a folder of ``save_to_disk``, or the name of a dataset.
+        source: a file, a folder written by ``save_to_disk``, or the name of a dataset.
         config: the config of a dataset.
         split: the split of a dataset.
         columns: the columns with text.
@@ -109,7 +109,7 @@ def _rows(
         return read_rows(source, columns)
     if os.path.isfile(os.path.join(source, BEIR_CORPUS)):
         raise InputError(
-            f"{source} is a folder of BEIR: name the file {os.path.join(source, BEIR_CORPUS)}, with "
+            f"{source} is a BEIR folder: name the file {os.path.join(source, BEIR_CORPUS)}, with "
             "--column title --column text"
         )
     dataset = _dataset(source, config, split)
@@ -144,7 +144,7 @@ def _rows_with_text(
     """
     from qabench.retrieval.corpus import rows_with_text
 
-    advice = f"name one by {option}"
+    advice = f"name one with {option}"
     read = rows_with_text(rows, source, columns, id_column, empty, advice)
     ids: set[str] = set()
     for row in read.rows:
@@ -163,7 +163,7 @@ def _rows_with_text(
 def _documents(read: TextRows, filters: Sequence[str]) -> list[Json]:
     """Return the documents to index: "text", the columns to filter by, and "id" if there are ids.
 
-    Without ids, a document's position is the number of its row, and skipped rows have no text.
+    Without ids, a document's position is its row number, so skipped rows are kept, with no text.
     """
     from qabench.retrieval.bm25.rows import as_json
 
@@ -198,7 +198,8 @@ def _dataset(source: str, config: str | None, split: str | None) -> Any:
     name = source.removeprefix("qabench/")
     is_unknown = not os.path.exists(source) and name not in benchmark_names()
     if is_unknown and difflib.get_close_matches(name, benchmark_names(), 1, cutoff=0.8):
-        # Asking the Hub takes half a minute offline, so it is not asked for a misspelled benchmark.
+        # Offline, asking the Hub takes half a minute, so misspelled benchmarks are not looked up
+        # there.
         raise unknown_name("unknown dataset or file", source, benchmark_names())
     try:
         if is_saved(source):
@@ -212,7 +213,7 @@ def _dataset(source: str, config: str | None, split: str | None) -> Any:
         else:
             dataset = _from_hub(source, config, split)
     except QabenchError:
-        # Some of these are ValueErrors as well, and say what to do already.
+        # Some of these are ValueErrors as well, but already say what to do.
         raise
     except (OSError, ValueError, datasets.exceptions.DatasetGenerationError) as error:
         raise InputError(f"cannot read {source}: {error.__cause__ or error}") from None
@@ -227,7 +228,7 @@ def _dataset(source: str, config: str | None, split: str | None) -> Any:
 
 
 def _from_hub(source: str, config: str | None, split: str | None) -> Any:
-    """Return a dataset of the Hub, or of files in a folder."""
+    """Return a dataset from the Hub, or from the files in a folder."""
     import datasets
 
     with _offline_if_unreachable() as unreachable:
@@ -237,8 +238,8 @@ def _from_hub(source: str, config: str | None, split: str | None) -> Any:
             if not unreachable:
                 raise
             raise InputError(
-                f"cannot read {source}: {unreachable} cannot be reached, and no copy is in the cache of "
-                "datasets; for a file, check its path"
+                f"cannot read {source}: {unreachable} cannot be reached, and the cache of datasets "
+                "has no copy; if you meant a file, check its path"
             ) from None
 
 
@@ -246,8 +247,8 @@ def _from_hub(source: str, config: str | None, split: str | None) -> Any:
 def _offline_if_unreachable() -> Iterator[str]:
     """Yield the Hub's host if its address cannot be resolved, and "" otherwise.
 
-    In the block, ``datasets`` then only looks in its cache, because it would retry each request for
-    24 seconds.
+    If it cannot be resolved, ``datasets`` only looks in its cache within the block. Otherwise, it
+    would retry each request for 24 seconds.
     """
     import datasets
     import huggingface_hub
@@ -275,7 +276,7 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
     """Return the queries by id: those of a file or a saved dataset, or one text with the id 1.
 
     Args:
-        argument: a file, a folder of ``save_to_disk``, or the text of a query.
+        argument: a file, a folder written by ``save_to_disk``, or the text of a query.
         column: the column with the queries. None for the first of ``QUERIES``.
         id_column: the column with their ids. None for the first of ``QUERY_IDS``.
 
@@ -304,10 +305,10 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
     if column is None:
         # Queries of TREC and MS MARCO are in files without a header.
         is_table = suffix_of(argument) in (".csv", ".tsv")
-        header = ", or add a line with the names of columns" if is_table else ""
+        header = ", or add a line with the column names" if is_table else ""
         raise InputError(
             f"{argument} has no column {', '.join(names)}; its columns are {', '.join(fields) or 'none'}: "
-            f"name one by --query-column{header}"
+            f"name one with --query-column{header}"
         )
     if id_column is None:
         id_column = _first_present(QUERY_IDS, fields)
@@ -326,7 +327,7 @@ def _first_present(names: Iterable[str], columns: Collection[str]) -> str | None
 
 
 def _warn_of_ids(path: str, fields: Iterable[str], columns: Sequence[str], option: str) -> None:
-    """Name the columns of a file that look like ids and are not taken.
+    """Warn about columns that look like ids but are not used as ids.
 
     Args:
         path: the file.
@@ -341,5 +342,5 @@ def _warn_of_ids(path: str, fields: Iterable[str], columns: Sequence[str], optio
             names.append(name)
     if names:
         warn(
-            f"{path}: ids are the numbers of rows from 0, not {', '.join(names)}: name a column by {option}"
+            f"{path}: row numbers from 0 are used as ids, not {', '.join(names)}: name a column with {option}"
         )

@@ -1,4 +1,4 @@
-"""``qabench wiki``: Wikipedia at the dataset's epoch, and the cache of its pages."""
+"""``qabench wiki``: Wikipedia as of the dataset's date, and the cache of its pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qabench.errors import InputError
 from qabench.io.redaction import write_document, write_line
 
 wiki_app = typer.Typer(
-    help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None
+    help="Wikipedia as of the dataset's date, and the cache of its pages.", rich_markup_mode=None
 )
 
 WikiPath = Annotated[str | None, Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")]
@@ -49,7 +49,7 @@ def prefetch(
     count = f"{done.cached + done.fetched} of {done.in_all} pages"
     write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
     if done.failed:
-        write_line(f"{len(done.failed):,} missing at the epoch, or failed:")
+        write_line(f"{len(done.failed):,} missing on the dataset's date, or failed:")
     for page, error in done.failed.items():
         write_line(f"  {page}: {getattr(error, 'reason', error)}")
     if done.not_tried:
@@ -84,7 +84,7 @@ def page(
     title: Annotated[str, Argument(metavar="TITLE", help="The page's title.")],
     wiki: WikiPath = None,
 ) -> None:
-    """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
+    """Print a page's Markdown as of the dataset's date. Exit code 1 if it did not exist then."""
     from qabench.retrieval.wiki.client import wikipedia
 
     write_document(wikipedia(wiki).content({"title": title}) + "\n")

@@ -29,15 +29,15 @@ from qabench.io.workers import Load, forbid_forks, most_workers, using
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-# If an input has failed this often, it is probably itself the reason why its process dies.
+# An input that has failed this often is probably the reason why its process dies.
 MAX_RETRIES = 5
 # Several tasks per processor are submitted ahead, so that a slow one does not leave other processes
 # idle.
 TASKS_PER_PROCESSOR = 4
 # A cluster is in the same network, so its port answers at once or not at all.
 SECONDS_TO_ANSWER = 3
-# Environment variables of Ray. Its own output is suppressed: qabench raises errors and shows
-# progress.
+# Environment variables for Ray. Most of them suppress its output, because qabench itself raises
+# errors and shows progress.
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
@@ -61,11 +61,11 @@ class Cluster:
 
     Args:
         address: the address of a running cluster that this machine belongs to, as "HOST:6379" or
-            "auto". None starts one on this machine, which ends with the block, unless the program
-            has called ``ray.init`` itself.
+            "auto". None starts one on this machine, which ends with the block. If the program has
+            called ``ray.init`` itself, that cluster is used.
         workers: the number of processes. None for one per processor of the cluster.
-        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU,
-            or None for one GPU if the cluster has any, otherwise none.
+        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU, or
+            None for one GPU if the cluster has any, and no GPU otherwise.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -126,7 +126,7 @@ class Cluster:
         """Yield the results in the order of the inputs. See ``qabench.io.workers.map_loaded``.
 
         Raises:
-            QabenchError: raised by the function, processes were killed repeatedly, the cluster was
+            QabenchError: the function raised it, processes were killed repeatedly, the cluster was
                 lost, or one of its machines has other versions of packages.
         """
         import ray
@@ -173,7 +173,7 @@ def versions() -> dict[str, str]:
 
 
 def _result(setup: list[Any], item: Any) -> Any:
-    """Return the result for an input, or its error, to which Ray would add a traceback."""
+    """Return the result or the error for an input. Ray would add a traceback to a raised error."""
     try:
         return _loaded(*setup)(item)
     except QabenchError as error:

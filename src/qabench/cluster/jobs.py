@@ -51,8 +51,9 @@ def map_parts(
 
     Args:
         rows: the dataset. For a file: ``Dataset.from_json`` or ``Dataset.from_parquet``.
-        output: the folder of the Parquet files. An interrupted job continues in it.
-        load: returns the function from a part's rows to its columns. Called once in each process.
+        output: the folder for the Parquet files. An interrupted job continues in it.
+        load: returns the function that maps a part's rows to its columns. Called once in each
+            process.
         job: everything that the columns depend on except the rows, as JSON data.
         rows_per_part: the rows of one file.
         progress: called with the number of processed rows and the number of all rows.

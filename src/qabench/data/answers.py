@@ -19,8 +19,8 @@ from qabench.io.limits import MAX_DEPTH, check_depth, json_of
 Answer = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 
-# The ``id`` of a feature of ``datasets`` whose strings are JSON text written by ``dumps``. Arrow files,
-# Parquet and cards keep it, and a column without it is plain text.
+# The ``id`` of a ``datasets`` feature whose strings are JSON text written by ``dumps``. Arrow
+# files, Parquet files and cards keep it. A column without it is plain text.
 JSON_TEXT = "application/json"
 SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -121,7 +121,7 @@ def _encoded(answer: Answer) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Convert a number or an array of NumPy to Python's numbers and lists."""
+    """Convert a NumPy number or array to Python numbers and lists."""
     if type(value).__module__ != "numpy" or not hasattr(value, "tolist"):
         raise TypeError(f"{value!r:.80} is a {type(value).__name__}")
     is_short = value.dtype.kind == "f" and value.dtype.itemsize < 8
@@ -129,14 +129,14 @@ def _number(value: Any) -> Any:
         return value.tolist()
     if value.ndim:
         return [_number(item) for item in value]
-    # A float of 32 bits that prints as 1.1 is written as 1.1, not as 1.100000023841858.
+    # A 32-bit float that prints as 1.1 is written as 1.1, not as 1.100000023841858.
     return float(str(value))
 
 
 def _has_text_keys(answer: Answer) -> bool:
     """Tell whether all keys in an answer are strings, as in every value that was read from JSON."""
     values: list[Any] = [answer]
-    # The loop also reads what it appends.
+    # The loop also visits the values that it appends.
     for value in values:
         if type(value) is dict:
             if any(type(key) is not str for key in value):
@@ -154,7 +154,8 @@ def _check_keys(pairs: list[tuple[str, Any]]) -> None:
         raise ValueError(f"two keys are equal in JSON, such as 1 and '1': {pairs!r:.80}")
 
 
-# Values of these types contain no keys. Those of unlisted types, such as NumPy arrays, may.
+# Values of these types contain no keys. Values of other types, such as NumPy arrays, may contain
+# some.
 _WITHOUT_KEYS = {str, int, float, bool, type(None)}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=_number)
 # A value that was read from JSON cannot contain itself.

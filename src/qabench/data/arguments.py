@@ -13,7 +13,7 @@ from qabench.errors import InputError
 
 
 def checked_k(k: int, name: str = "k") -> int:
-    """Return ``k``. Raises InputError if it is below 1, or not an integer."""
+    """Return ``k`` as an int. Raises InputError unless it is an integer of at least 1."""
     if type(k) is not int:
         # True is an integer in Python.
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
@@ -25,36 +25,36 @@ def checked_k(k: int, name: str = "k") -> int:
 
 
 def checked_string(name: str, value: object) -> str:
-    """Return a string. Raises InputError for other types."""
+    """Return ``value`` if it is a string. Raises InputError otherwise."""
     if not isinstance(value, str):
         raise InputError(f"{name} is {value!r:.60}; expected a string")
     return value
 
 
 def checked_path(name: str, value: object) -> Path:
-    """Return the path of a file or folder. Raises InputError for other types."""
-    # A ``PathLike`` may stand for a path of bytes.
+    """Return ``value`` as a path if it is a string or a PathLike. Raises InputError otherwise."""
+    # A ``PathLike`` may represent a path in bytes.
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InputError(f"{name} is {value!r:.60}; expected a path")
     return Path(value)
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Return True or False. Raises InputError for other types."""
+    """Return ``value`` if it is True or False, also of NumPy. Raises InputError otherwise."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is {value!r:.60}; expected True or False")
     return bool(value)
 
 
 def checked_function(name: str, value: Any) -> Callable[..., Any]:
-    """Return a function. Raises InputError for other types."""
+    """Return ``value`` if it is callable. Raises InputError otherwise."""
     if not callable(value):
         raise InputError(f"{name} is {value!r:.60}; expected a function")
     return value  # type: ignore[no-any-return]
 
 
 def checked_where(where: object) -> Mapping[str, Any]:
-    """Return the columns and values of a filter. Raises InputError for other types."""
+    """Return ``where`` if it is a mapping of columns to values. Raises InputError otherwise."""
     if not isinstance(where, Mapping):
         raise InputError(
             f"where is {where!r:.60}; expected columns and values, such as {{'chapter': 1}}"

@@ -26,7 +26,7 @@ def is_iterable(values: object) -> TypeGuard[Iterable[Any]]:
 
 
 def is_frame(values: Any) -> bool:
-    """Tell whether a value is a frame: a table of pandas, polars, Arrow or ``datasets``."""
+    """Tell whether a value is a frame: a pandas, polars, Arrow or ``datasets`` table."""
     # Users may have subclasses, such as a GeoDataFrame.
     for kind in type(values).__mro__:
         library = kind.__module__.partition(".")[0]
@@ -82,7 +82,7 @@ def items_of(values: Any, name: str, column: str = "answer", *, rows: bool = Fal
 
 
 def is_json_text(values: Any) -> bool:
-    """Tell whether a column's feature of ``datasets`` says that its strings are JSON text.
+    """Tell whether a column's ``datasets`` feature says that its strings are JSON text.
 
     Strings in other columns and in lists are answers as they are: "1998" is a text there, not a
     number.
@@ -130,9 +130,9 @@ def _is_json_feature(feature: Any) -> bool:
 
 
 def frame_rows(frame: Any) -> Iterable[Row]:
-    """Return the rows of a frame as dicts by column, without the index of pandas."""
+    """Return the rows of a frame as dicts by column, without a pandas index."""
     if hasattr(frame, "collect"):
-        # A LazyFrame of polars.
+        # A polars LazyFrame.
         frame = frame.collect()
     if hasattr(frame, "to_pylist"):
         rows: Iterable[Row] = frame.to_pylist()
@@ -253,12 +253,12 @@ def _columns(frame: Any) -> list[str]:
 
 
 def _values(values: Any) -> Iterable[Any]:
-    """Return the values of a column. Floats of 32 bits keep their type, so that 1.1 is read as 1.1."""
+    """Return the values of a column. Short floats are read as they print, such as 1.1."""
     library = type(values).__module__.partition(".")[0]
     if library == "pandas" and hasattr(values, "to_numpy"):
         return values.to_numpy()  # type: ignore[no-any-return]
     kind = str(getattr(values, "dtype" if library == "polars" else "type", ""))
-    # The types of lists contain the type of their items. Arrow's floats of 64 bits are called
+    # The name of a list's type contains the name of its items' type. Arrow calls 64-bit floats
     # "double", so its "float" has 32 bits.
     is_short = "Float32" in kind or "float" in kind
     is_long = "Float64" in kind or "double" in kind
@@ -272,7 +272,7 @@ def _values(values: Any) -> Iterable[Any]:
 
 
 def _plain(item: Any) -> Any:
-    """Convert an item to a value of Python. A missing value of any library becomes None."""
+    """Convert an item to a plain Python value. Any library's missing value becomes None."""
     if item is None or isinstance(item, str | bool | int):
         return item
     library = type(item).__module__.partition(".")[0]
@@ -292,7 +292,7 @@ def _plain(item: Any) -> Any:
         if getattr(item, "ndim", 0):
             return list(map(_plain, item))
         if getattr(item.dtype, "kind", "") == "f" and item.dtype.itemsize < 8:
-            # A float of 32 bits that prints as 1.1 becomes 1.1, not 1.100000023841858.
+            # A 32-bit float that prints as 1.1 becomes 1.1, not 1.100000023841858.
             return _plain(float(str(item)))
         return _plain(item.item())
     if type(item) is list or type(item) is tuple:

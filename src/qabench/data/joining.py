@@ -87,7 +87,7 @@ def _counted(items_by_kind: Mapping[str, Sequence[object]]) -> list[str]:
 
 
 def with_other_parts(joined: Joined, ids: Container[str], parts: str) -> Joined:
-    """Say which unknown predictions are for questions of other parts of the data, such as domains.
+    """Count unknown predictions for other parts of the data, such as domains, separately.
 
     Args:
         joined: the predictions, joined to the questions of one part.

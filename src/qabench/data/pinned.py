@@ -21,9 +21,9 @@ from qabench.io.redaction import printable
 
 # datasets and pyarrow raise these for files with damaged or unexpected content.
 UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError, RecursionError)
-# Errors of pyarrow can quote whole rows.
+# pyarrow's errors can quote whole rows.
 MAX_QUOTED_CHARACTERS = 300
-# The timestamps of file systems have steps of up to some hundredths of a second.
+# File system timestamps advance in steps of up to some hundredths of a second.
 CLOCK_TICK_NS = 100_000_000
 
 
@@ -173,10 +173,12 @@ class HubDataset:
         """Yield the rows as the stock ``datasets`` loads them, with renamed columns.
 
         Raises:
-            OSError: the Hub cannot be reached, and the cache of ``datasets`` does not have them.
+            OSError: the Hub cannot be reached, and the cache of ``datasets`` does not have the
+                rows.
             InputError: the config, the split or a column does not exist, or the dataset's files are
                 damaged.
-            DataError: a row cannot be read or has no question or answer, or two rows have one id.
+            DataError: a row cannot be read or has no question or answer, or two rows have the same
+                id.
         """
         import datasets
 
@@ -188,7 +190,7 @@ class HubDataset:
             # The Hub cannot be reached. Some errors are both OSError and DatasetsError.
             raise
         except (*UNREADABLE, datasets.exceptions.DatasetsError) as error:
-            # Errors while a dataset is generated have the reason in their cause only.
+            # If the dataset cannot be generated, only the cause of the error has the reason.
             reason = printable(error.__cause__ or error, MAX_QUOTED_CHARACTERS)
             raise InputError(f"{self.path}: {reason}") from None
         present = loaded.column_names
@@ -221,7 +223,7 @@ class HubDataset:
             ids[identity] += 1
             if ids[identity] > 1:
                 if id:
-                    raise DataError(f"{where}: the id {identity!r} is not new")
+                    raise DataError(f"{where}: the id {identity!r} is repeated")
                 # Equal rows have equal digests.
                 identity += f"-{ids[identity]}"
             yield row | {"id": identity}

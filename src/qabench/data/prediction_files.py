@@ -37,7 +37,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # The first bytes of files. UTF-16 is what a spreadsheet writes as "Unicode text".
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
-# An Arrow file begins with its name, and a stream, as in a saved ``Dataset``, with this mark.
+# An Arrow file begins with the format's name, and an Arrow stream, as in a saved ``Dataset``, with
+# the second mark.
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 ZIP = b"PK\x03\x04"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -99,13 +100,13 @@ def _saved_dataset(folder: Path) -> bytes:
 def numbered_rows(
     data: bytes, name: str, id_field: str, answer_field: str, field_names: Collection[str]
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a file with their lines, or their positions in a list, from 1.
+    """Yield the rows of a file with their line numbers, or their positions in a list, from 1.
 
     A line of JSONL is yielded as bytes, so that one bad line does not stop the others.
 
     Args:
         data: the content of the file.
-        name: the file in messages. Its suffix says whether it is a table.
+        name: the file's name, for messages. Its suffix says whether the file is a table.
         id_field: the field for the keys of a JSON object {id: answer}.
         answer_field: the field for the values of a JSON object {id: answer}.
         field_names: names of fields of a prediction. A JSON object with one of them as a key is
@@ -190,8 +191,8 @@ def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row |
 
 
 def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[int, Row]]:
-    """Yield each row of a CSV file with the number of its last line. Raises InputError."""
-    # The csv module has one limit for the length of cells in the whole process, so it is restored
+    """Yield each row of a CSV or TSV file with the number of its last line. Raises InputError."""
+    # The csv module's limit on the length of cells is for the whole process, so it is restored
     # below.
     limit = csv.field_size_limit(MAX_BYTES)
     line = 0

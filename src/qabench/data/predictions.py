@@ -24,7 +24,7 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 # qabench's names.
 OTHER_IDS = ("question_id", "query_id", "qid", "doc_id")
 OTHER_ANSWERS = ("prediction", "model_answer", "response", "output")
-# How the fields that are lists look in messages. Others are strings.
+# Examples of the fields that are lists, for messages. Other fields are strings.
 EXAMPLES = {"passages": ["..."], "claims": [{"claim": "...", "evidence": ["..."]}]}
 # The path of predictions that are not in a file.
 IN_MEMORY = "the predictions given"
@@ -225,7 +225,7 @@ def _named_columns(
 def _rename_usual_name(
     fields: dict[str, Any], names: Sequence[str], other_names: Sequence[str]
 ) -> None:
-    """Rename a field with another usual name, or a spelling such as "ID", to the expected one."""
+    """Give a field with another usual name, or a spelling such as "ID", the expected name."""
     # Reversed, so that the first of several spellings counts.
     by_lower_case = {str(key).strip().lower(): key for key in reversed(list(fields))}
     for name in (*names, *other_names):

@@ -1,4 +1,4 @@
-"""Tables that users provide besides predictions: labels, and scores of other tools."""
+"""Tables that users provide besides predictions: labels, and scores from other tools."""
 
 from __future__ import annotations
 

@@ -49,13 +49,13 @@ PARQUET: Json = {
     "compression_level": 3,
     "use_dictionary": True,
     "write_statistics": True,
-    # The Hub's viewer reads pages of a file with this index.
+    # With this index, the Hub's viewer can read single pages of a file.
     "write_page_index": True,
-    # The Hub then stores common parts of versions only once.
+    # The Hub then stores parts that versions have in common only once.
     "use_content_defined_chunking": True,
     "data_page_size": 1 << 20,
 }
-# The same as the Hub's: git rejects large files that are not in LFS.
+# As in the Hub's own file. Large files that are not in LFS are rejected.
 GIT_ATTRIBUTES = "*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 
@@ -100,7 +100,7 @@ def build(
         names: the benchmarks, or () for all.
         configs: the configs of a single benchmark, or () for all whose data is available.
         namespace: the owner in the Hub names in card and tasks.
-        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench". See
+        framework: the framework of the tasks in ``eval.yaml``: "inspect-ai" or "qabench". See
             ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
@@ -121,7 +121,8 @@ def build(
         )
     to_build = {}
     for name, table in tables.items():
-        # Raise the error for a folder that must not be replaced before any work is done.
+        # Check all folders before the first is built, so that one that must not be replaced is
+        # reported early.
         check_replaceable(out.absolute() / name)
         config_names = [table.config(config).name for config in configs or table.configs]
         to_build[name] = list(dict.fromkeys(config_names))
@@ -171,7 +172,8 @@ def _write(
         files: list[Path] = []
         for split, data in data_of_splits.items():
             files += _shards(data, folder / config, split)
-        # All splits of a config have the same information. The sizes are those of these files.
+        # All splits of a config have the same information. The sizes are set to those of the
+        # written files.
         info = next(iter(data_of_splits.values())).info.copy()
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split_info.num_bytes for split_info in info.splits.values())
@@ -231,7 +233,7 @@ def copy_files(source: Path, target: Path) -> None:
 
 
 def _shards(data: Any, folder: Path, split: str) -> Iterable[Path]:
-    """Write a split as Parquet files of about ``MAX_SHARD_BYTES`` in Arrow format, and yield them."""
+    """Write a split as Parquet files of up to ``MAX_SHARD_BYTES`` Arrow bytes. Yield their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     size = data.info.splits[split].num_bytes or 0
     # An empty split still has one shard. Otherwise, every shard has at least one row.
@@ -240,7 +242,8 @@ def _shards(data: Any, folder: Path, split: str) -> Iterable[Path]:
         path = folder / f"{split}-{number:05d}-of-{count:05d}.parquet"
         shard = data.shard(count, number, contiguous=True).with_format("arrow")
         with pq.ParquetWriter(path, data.features.arrow_schema, **PARQUET) as writer:
-            # Row groups of a fixed size: the batches of Arrow files depend on the machine.
+            # Row groups have a fixed size, because the batches of Arrow files depend on the
+            # machine.
             for start in range(0, len(shard), ROWS_PER_GROUP):
                 writer.write_table(shard[start : start + ROWS_PER_GROUP].combine_chunks())
         yield path

@@ -19,9 +19,9 @@ from qabench.metrics import metric_names
 
 ABOUT = ("description", "citation", "homepage", "license")
 SAMPLE_LICENSE = "apache-2.0"
-# Licenses of the Hub that do not say what is allowed.
+# The Hub's license identifiers that do not say what is allowed.
 NO_LICENSE = ("other", "unknown")
-# A row of the table of configs in a card.
+# A row of a card's table of configs.
 CONFIG_ROW = re.compile(r"\| `(\w+)`(?: \(default\))? \|")
 TERMS = "https://huggingface.co/docs/hub/repositories-licenses"
 
@@ -121,8 +121,8 @@ def _described(
 ) -> list[dict[str, Any]]:
     """Return the features of a card with the descriptions of the fields.
 
-    ``datasets`` has no descriptions. It ignores them after the type of a value or of a struct, but
-    not after a list, so the description of a list is at its items.
+    ``datasets`` has no descriptions of its own. It ignores a description in the entry of a value or
+    a struct, but not in that of a list, so the description of a list is put into its items' entry.
     """
     described = []
     for feature in features:
@@ -147,7 +147,7 @@ def _described(
 
 
 def _with_configs(text: str, built: Container[str], default: str | None) -> str:
-    """Return the text of a card whose table of configs has only those that were built."""
+    """Return a card's text with only the built configs in its table of configs."""
     before, title, rest = text.partition("### Configs\n")
     table, heading, after = rest.partition("\n#")
     lines = []
@@ -180,5 +180,5 @@ def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> st
 def in_namespace(text: str, namespace: str) -> str:
     """Replace the owner of this project's Hub names, such as qabench/fanoutqa."""
     names = "|".join(map(re.escape, {*benchmark_names(), *metric_names()}))
-    # Not in a path or a URL, where qabench/ means something else.
+    # Paths and URLs are not changed, because qabench/ means something else there.
     return re.sub(rf"(?<![\w./-]){NAMESPACE}/(?=(?:{names})\b)", lambda _: f"{namespace}/", text)

@@ -64,7 +64,7 @@ def _entries(name: str) -> list[str]:
 
 
 def _model_entry(model: str, revision: str) -> str:
-    """Return the entry of a model on the Hub. Its card may name a paper, which is better."""
+    """Return the entry of a model on the Hub. If its card names a paper, that is better to cite."""
     author, _, title = model.partition("/")
     return MODEL.format(
         key=re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-"),

@@ -1,4 +1,4 @@
-"""The ``croissant.json`` of a dataset repository: what the Hub makes for a published dataset.
+"""A dataset repository's ``croissant.json``, like the one that the Hub makes for a dataset.
 
 Croissant (https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html) describes files,
 columns and splits in JSON-LD. The Hub writes one record set per config, with the same ids as here.
@@ -92,7 +92,7 @@ def croissant(
         "creator": {"@type": "Organization", "name": namespace, "url": f"{HUB}/{namespace}"},
         "keywords": [*card.get("task_categories", ()), *card.get("tags", ())],
     }
-    # A license of the Hub has a page. Others are linked by the card, or not known.
+    # A license that the Hub knows has a page. The card may link to others.
     license = card.get("license")
     if link := card.get("license_link"):
         content["license"] = link

@@ -28,7 +28,7 @@ from qabench.loading_scripts import dataset_table, folder_of
 
 INSPECT_AI, QABENCH = FRAMEWORKS = ("inspect-ai", "qabench")
 FILE = "eval.yaml"
-# The Hub's leaderboards are reported as unchecked if it does not answer in this time.
+# If the Hub does not answer within this time, its leaderboards are reported as unchecked.
 SECONDS_TO_WAIT = 5
 
 
@@ -77,7 +77,7 @@ def eval_file(name: str, framework: str) -> Json | None:
     """Return the content of a dataset's ``eval.yaml``, or None if the framework cannot score it."""
     table = dataset_table(name)
     if framework == INSPECT_AI:
-        # Only Inspect needs fields, solvers and scorers, which nothing else declares.
+        # Inspect also needs fields, solvers and scorers, which only this file declares.
         path = folder_of(name) / FILE
         if not path.is_file():
             return None
@@ -94,7 +94,7 @@ def eval_file(name: str, framework: str) -> Json | None:
 
 
 def shown_tasks(dataset: str) -> set[str]:
-    """Return the ids of the leaderboards that a dataset has on the Hub, or none without the file.
+    """Return the task ids in a dataset's ``eval.yaml`` on the Hub. Empty without such a file.
 
     Raises:
         HubError: the Hub cannot be reached, or has no such dataset.

@@ -89,11 +89,11 @@ def publish(
 ) -> Published:
     """Publish datasets, metrics or both under an organization.
 
-    They go to the Hub of HF_ENDPOINT, with the token of HF_TOKEN. The tag is vVERSION, which
-    ``evaluate.load(..., revision="VERSION")`` looks for. A version is published once: if the tag
-    has other content, the repository is rejected until the package has another version. A
-    repository that qabench did not write is rejected, too. The visibility is set when a repository
-    is created, and not changed later.
+    They are sent to the Hub at HF_ENDPOINT, with the token of HF_TOKEN or ``hf auth login``. The
+    tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` looks for. A version is
+    published once: if the tag has other content, the repository is rejected until the package has
+    another version. A repository that qabench did not write is rejected, too. The visibility is set
+    when a repository is created, and not changed later.
 
     Args:
         what: the kinds of repositories.
@@ -107,9 +107,9 @@ def publish(
             the Hub has them.
         unreleased: publish a version that is not on PyPI. Spaces then install the wheel that they
             contain.
-        framework: whose leaderboards ``eval.yaml`` of a dataset has, as in ``qabench.hub.build``.
-        output: leave the repositories here, in ``datasets/ORG/NAME`` and ``spaces/ORG/NAME``: all
-            files as they are sent. A new or empty folder.
+        framework: the framework of the tasks in ``eval.yaml``, as in ``qabench.hub.build``.
+        output: a new or empty folder to keep the repositories in, as ``datasets/ORG/NAME`` and
+            ``spaces/ORG/NAME``, with all files as they are sent.
         progress: called with the number of repositories processed, and of all repositories.
     """
     # Find what is wrong before a repository is built, which takes minutes.
@@ -132,7 +132,7 @@ def publish(
             check_accepted(to_publish, accept_licenses)
             require_token(api)
             with hub_errors(api):
-                # The Hub rejects a token that is not valid before anything is built.
+                # Ask the Hub whether the token is valid before anything is built.
                 api.whoami()
 
         # Build, check and send one repository after the other.
@@ -259,9 +259,9 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
 def _upload(api: HfApi, staged: Repository, private: bool) -> str:
     """Commit the files, set the version's tag, and return the commit.
 
-    Files that qabench published earlier and that are no longer there are deleted. The client sends
-    no file that the Hub already has, and makes no commit without changes. Others' files are kept.
-    The commit is rejected if someone else commits at the same time.
+    Files that qabench published earlier and that are no longer staged are deleted. The client sends
+    no file that the Hub already has, and makes no commit without changes. Files that qabench did
+    not publish are kept. The commit is rejected if someone else commits at the same time.
     """
     repo: Json = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
@@ -278,7 +278,7 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
             operations.append(CommitOperationAdd(path, staged.folder / path))
         for path in sorted(to_delete):
             operations.append(CommitOperationDelete(path, is_folder=False))
-        # Not upload_folder, which can make several commits for one folder.
+        # ``upload_folder`` is not used, because it can make several commits for one folder.
         commit = api.create_commit(
             **repo,
             operations=operations,
@@ -291,7 +291,7 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
 
 def _remote_manifest(api: HfApi, staged: Repository) -> Json | None:
     """Return the manifest that qabench published last, or None if the file is not qabench's."""
-    # Not into the user's cache, where it would stay.
+    # The file would stay in the user's cache, so it is downloaded to a temporary folder.
     with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:
         path = api.hf_hub_download(
             staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder

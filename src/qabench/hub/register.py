@@ -90,10 +90,10 @@ def _prepare(prepared: Any) -> None:
 
 
 def _remove_unfinished(root: Path) -> None:
-    """Remove the folders of a dataset that a killed run left.
+    """Remove a dataset's unfinished folders, which a killed run left.
 
-    One of them stops the stock ``load_dataset``. Only this module writes below ``root``, under a
-    lock.
+    The stock ``load_dataset`` fails if there is one. Only this module writes below ``root``, under
+    a lock.
     """
     for folder in root.glob("*/*/*"):
         # The information is written before an unfinished folder gets its final name.
@@ -106,7 +106,7 @@ def _touch_default(name: str, cache_dir: Path | None) -> None:
     """Make ``load_dataset`` without a config return the default config.
 
     ``datasets`` takes the folder that was changed last. If the default config has no data, no other
-    config must take its place: then a second folder with the hash of the newest one makes
+    config must take its place. In that case, a second folder with the hash of the newest one makes
     ``datasets`` ask for a config.
     """
     table = dataset_table(name)

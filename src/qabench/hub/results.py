@@ -261,8 +261,8 @@ def setting_of(report: Report, about: About) -> str:
 def other_model(report: Report, model: str) -> str | None:
     """Return the name of the model that a report is about, or None if it can be ``model``.
 
-    A run knows its model by the name that Inspect AI calls it by, such as openai-api/qabench/NAME,
-    and by the name of ``--name``. A file of predictions does not know its model.
+    A run has Inspect AI's name for its model, such as openai-api/qabench/NAME, and the name that
+    was passed as ``--name``. A file of predictions does not know its model.
     """
     if report["setting"] == PREDICTIONS:
         return None
@@ -303,7 +303,7 @@ def to_yaml(
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
-    """Open a pull request on a model's repository with entries by path, or update the open one.
+    """Open a pull request that adds entries to a model's repository, or update the open one.
 
     Other entries in these files are kept. A pull request is updated if it is open, has the title of
     the new one, and was opened by the same user.

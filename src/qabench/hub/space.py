@@ -1,4 +1,4 @@
-"""The page of a metric on a Space: a form over the metric's ``example.json``.
+"""A metric's page on a Space: a form that is filled with the metric's ``example.json``.
 
 Input is scored in memory, with the metric's default options. Servers, keys and models are the
 host's. (The widget of ``evaluate`` does not run on current versions of gradio.)
@@ -27,7 +27,7 @@ HOW = "Paste JSON lists of the same length. `null` is an unanswered question."
 
 
 def page(metric: str) -> Any:
-    """Return a metric's page. Its API endpoint ``score`` takes the columns of the example."""
+    """Return a metric's page. Its API endpoint ``score`` takes the same columns as the example."""
     try:
         import gradio
     except ImportError:
@@ -73,7 +73,7 @@ def answer(metric: str, texts: Mapping[str, str | None]) -> Json:
     """Return the result for the text of each column, or the error under "error"."""
     try:
         columns = {name: read_values(text or "", name) for name, text in texts.items()}
-        # In memory, so that users' input is not stored on the disk.
+        # The metric keeps its data in memory, so that users' input is not stored on the disk.
         loaded: Any = load_metric(metric, keep_in_memory=True)
         options: Json = {}
         if "judge" in loaded.options():

@@ -35,14 +35,14 @@ CARD_SECONDS = 600
 # Spaces run on the version of Python that checks their cards, and on a tested gradio.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 GRADIO = "6.31.0"
-# The start of the page of a Space for a benchmark from outside: the Space contains the benchmark's
+# The first lines of a Space's page for a benchmark from outside. The Space contains the benchmark's
 # package, which need not be installed.
 USE_PACKAGE = f"""import os
 
 os.environ["{PATH_VARIABLE}"] = os.path.dirname(os.path.abspath(__file__))
 
 """
-# The code of a card is run, and what it prints must be as the comment after ``print`` says.
+# A card's code is run, and must print what the comments after ``print`` say.
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATED_OUTPUT = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
@@ -118,8 +118,8 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
     ``qabench==VERSION`` and its extras, so that the Space's scores do not change. An unreleased
     version is added as a ``wheel`` instead. The card has the versions of Python and gradio. Without
     them, the Hub takes Python 3.10 and any gradio. The Hub names in the card have the owner
-    ``namespace``. The page is ``app.py``. The package of a benchmark outside of qabench is beside
-    it.
+    ``namespace``. The page is ``app.py``. For a benchmark from outside, its package is beside the
+    page.
     """
     copy_files(metric_folder(name), folder)
     page = f'from qabench.hub.space import page\n\npage("{name}").launch(max_file_size="1mb")\n'

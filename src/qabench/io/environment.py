@@ -114,8 +114,8 @@ def commit_of(root: Path, version: str) -> str | None:
     """Return the commit of a checkout: "g3dd1941", or "g3dd1941.dirty" with uncommitted changes.
 
     Return None if the folder is not a git checkout, or if its content is exactly the commit that
-    the version's tag names. setup.py also calls this function, so importing this module must need
-    no other package.
+    the version's tag names. setup.py also calls this function, so this module must be importable
+    with the standard library alone.
     """
     if not (root / ".git").exists():
         return None

@@ -79,7 +79,7 @@ def check_writable(path: Path, protected: Iterable[str | Path | None] = ()) -> N
     Args:
         path: the file.
         protected: files that it must not replace, such as the inputs of a command and its other
-            outputs. None, standard input ("-") and names of anything else are allowed among them.
+            outputs. None, "-" (standard input) and names that are not files are ignored.
 
     Raises:
         QabenchError: the file cannot be written.
@@ -111,7 +111,7 @@ def _is_special(path: Path) -> bool:
 
 
 def sweep(folder: Path, pattern: str) -> None:
-    """Delete the temporary files that killed processes left while writing, such as ``*.json``."""
+    """Delete the temporary files of processes that were killed while writing a ``pattern`` file."""
     for path in folder.glob(f".{pattern}.*"):
         # Another process may delete the file first, or the file may belong to another user.
         with suppress(OSError):

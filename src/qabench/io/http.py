@@ -34,8 +34,8 @@ class Retry:
 
     Attributes:
         attempts: the maximum number of attempts in a row without progress.
-        first_wait: seconds before the second attempt. They are doubled before each further one, and
-            a random part is subtracted.
+        first_wait: seconds before the second attempt. The wait is doubled before each further
+            attempt, and a random part is subtracted.
         longest_wait: the maximum number of seconds before an attempt. A request fails at once if
             the server asks for a longer wait.
     """
@@ -45,7 +45,7 @@ class Retry:
     longest_wait: float = 60.0
 
     def wait(self, error: HttpError, failures: int) -> float:
-        """Return the seconds before the next attempt. Raises the error if there must be none."""
+        """Return the seconds before the next attempt. Raises the error if there is none."""
         if not error.transient or error.unreachable:
             raise error
         if error.wait is not None and error.wait > self.longest_wait:
@@ -168,7 +168,7 @@ class HttpClient:
 
     @functools.cached_property
     def session(self) -> httpx2.Client:
-        """Return the client of httpx2 that sends the requests."""
+        """Return the httpx2 client that sends the requests."""
         from qabench.io.transport import limited_client
 
         session = limited_client(self.limits, headers=self.headers)

@@ -17,11 +17,11 @@ from qabench.io.redaction import printable
 
 # The maximum number of characters of a server's text that an error shows.
 MAX_CHARACTERS_SHOWN = 300
-# The message of the error on which Inspect starts an event loop. Every error that is raised inside
-# that loop has it as its context.
+# The message of the error after which Inspect starts an event loop. That error is the context of
+# every error that is raised inside the loop.
 NO_LOOP = "no running event loop"
 # ``qabench.llm`` replaces unusable responses, such as a web page with the status 200. Its own
-# responses have this extension, which a server, unlike a header, cannot send.
+# responses have this extension. Unlike a header, a server cannot send it.
 MADE_HERE = "qabench_made_here"
 # The status codes that are retried, in addition to all 5xx.
 RETRIED_STATUS = (408, 425, 429)
@@ -82,7 +82,7 @@ def text_of(response: Any) -> str:
 
 
 def check_status(response: Any, body: str = "") -> None:
-    """Raise HttpError unless the status of a response of httpx2 is 200 or 206."""
+    """Raise HttpError unless the status of an httpx2 response is 200 or 206."""
     if response.status_code not in (200, 206):
         raise status_error(response, body)
 
@@ -142,7 +142,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds, at least 0, of a header Retry-After, or None if it is absent or unusable."""
+    """Return the seconds in a Retry-After header, at least 0. None without a usable header."""
     value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         seconds = float(value)
@@ -154,7 +154,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def reason_of(error: BaseException) -> HttpError:
-    """Classify the exception of a library's call by its HTTP status or its connection error.
+    """Classify the exception of a failed library call by its HTTP status or connection error.
 
     Equal failures have equal texts. The result is ``unreachable`` if nothing answers at the
     address.

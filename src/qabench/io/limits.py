@@ -32,7 +32,7 @@ class Limits:
 
     Attributes:
         max_bytes: the largest body, before and after decompression.
-        seconds: the time for one exchange, from the connection to the last byte, with all
+        seconds: the time for one exchange, from the connection to the last byte, including all
             redirects.
         silent_seconds: the longest pause between two parts of a response.
         sent_per_second: the assumed rate of uploads, in bytes. The time that an upload takes at

@@ -39,7 +39,7 @@ _registered: set[str] = set()
 def printable(text: object, most: int | None = None) -> str:
     """Return the text without secrets and control characters, cut to ``most`` characters.
 
-    Text from outside must not be cut before, because a part of a key would not be recognized.
+    Text from outside must be passed uncut, because a part of a key would not be recognized.
     """
     return visible(redacted(str(text)))[:most]
 

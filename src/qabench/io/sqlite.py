@@ -55,7 +55,7 @@ def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
 
 
 def entry_checksum(key: bytes, value: bytes) -> bytes:
-    """Return the checksum of a cache entry, with its key: a value under a wrong key is detected."""
+    """Return the checksum of a cache entry. It covers the key, so that a wrong key is detected."""
     return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
 
 
@@ -95,7 +95,7 @@ class EntryFile:
         _files_in_use.add(self)
 
     def attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Return the result of an action on the file, or if that fails on a database in memory."""
+        """Return the result of an action on the file or, if that fails, on a database in memory."""
         with self._lock:
             try:
                 return action(self._opened())

@@ -297,7 +297,7 @@ class _Block:
     widths: Sequence[int]
 
     def grid(self, rows: Sequence[Sequence[str]]) -> Any:
-        """Return the block's columns of some rows as a table of rich."""
+        """Return the block's columns of these rows as a rich table."""
         own_rows = []
         for row in rows:
             cells = []
@@ -359,7 +359,7 @@ def _grid(
     sides: Sequence[str],
     widths: Sequence[int] | None = None,
 ) -> Any:
-    """Return a table of rich. Given widths align its columns with those of other tables."""
+    """Return a rich table. Tables with the same ``widths`` align with each other."""
     from rich.table import Table as RichTable
     from rich.text import Text
 

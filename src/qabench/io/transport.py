@@ -1,7 +1,7 @@
 """Transports for httpx2 that enforce ``Limits`` for everything that qabench reads from servers.
 
-A timeout of httpx2 applies to each read, so a server that sends one byte at a time never exceeds
-it. Here, an exchange as a whole has a deadline. huggingface_hub and ``ChatClient`` also use clients
+An httpx2 timeout applies to each read, so a server that sends one byte at a time never exceeds it.
+Here, an exchange as a whole has a deadline. huggingface_hub and ``ChatClient`` also use clients
 with these transports.
 """
 
@@ -120,10 +120,10 @@ class _Deadline:
 
 
 def make_safe(response: Any, max_bytes: int) -> None:
-    """Limit the body of a response of httpx2 or httpx, and ignore its cookies and bad encodings.
+    """Limit the body of an httpx2 or httpx response, and ignore its cookies and bad encodings.
 
     Reading more than ``max_bytes`` raises HttpError, because clients would repeat a request after
-    an error of httpx2. Cookies are neither kept nor sent. Text in an encoding that takes quadratic
+    an httpx2 error. Cookies are neither kept nor sent. Text in an encoding that takes quadratic
     time or raises errors is read as UTF-8.
     """
     headers = response.headers

@@ -97,7 +97,7 @@ _GATES: list[CallGate] = []
 
 @contextmanager
 def gated_calls(gate: CallGate) -> Iterator[None]:
-    """Count the calls of clients that ``limited_replies`` limits, with a gate."""
+    """Let this gate count the calls that clients make within ``limited_replies``."""
     _GATES[:] = [gate]
     try:
         yield

@@ -43,12 +43,12 @@ class Caller:
     """A model at an endpoint, and the limits of calls to it.
 
     Attributes:
-        concurrency: calls in flight.
+        concurrency: the maximum number of calls in flight.
         retries: how often a call that fails for a transient reason is repeated.
         timeout: seconds for one call, from sending to the last byte. Infinite by default for models
             in this process.
-        max_calls: calls of a client, including retries.
-        model_args: arguments of the provider, if the model is one of Inspect AI.
+        max_calls: the maximum number of calls of a client, including retries.
+        model_args: arguments of the provider, if it is an Inspect AI model.
     """
 
     endpoint: Endpoint
@@ -72,7 +72,7 @@ def caller_for(
 ) -> Caller:
     """Return the caller of a model at an endpoint (see ``resolve_endpoint``).
 
-    A name such as "anthropic/NAME" without a base URL is a model of Inspect AI. Limits and prices
+    A name such as "anthropic/NAME" without a base URL names an Inspect AI model. Limits and prices
     are fields of ``Caller``. None as a value means the default.
 
     Raises:
@@ -86,13 +86,14 @@ def caller_for(
         raise InputError("no evaluator model was given: set model=...")
     if is_inspect_model(model, base_url):
         endpoint = inspect_endpoint(model, limits.get("model_args") or {})
-        # A model in this process is only slow, and never unreachable, so its calls have no timeout.
+        # A model in this process may be slow but is never unreachable, so its calls have no
+        # timeout.
         if model.startswith(IN_PROCESS) and limits.get("timeout") is None:
             limits["timeout"] = inf
     else:
         if limits.get("model_args"):
             raise InputError(
-                "model_args are for models of Inspect AI, such as anthropic/NAME, without a base URL"
+                "model_args are for Inspect AI models, such as anthropic/NAME, without a base URL"
             )
         endpoint = resolve_endpoint(base_url, api_key)
     return Caller(endpoint, model, **without_none(limits))

@@ -44,10 +44,13 @@ FIRST_WAIT = 0.5
 MAX_WAIT = 120.0
 # The client sets these, so they are not allowed as parameters.
 RESERVED = {"model", "messages", "stream", "n"}
-# Status codes for a mistake in one request, such as a prompt that is too long. Others may succeed.
+# Status codes for a mistake in one request, such as a prompt that is too long. Other requests may
+# succeed.
 REQUESTS_OWN_FAULT = {400, 413, 422}
 GIVEN_UP = "the endpoint refuses all calls ({})"
-WAITING = "qabench: waiting for the replies in flight, which are kept (Ctrl-C again: don't)"
+WAITING = (
+    "qabench: waiting for the replies in flight, which are kept (press Ctrl-C again to stop now)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class ChatClient:
 
         Args:
             requests: the requests.
-            prices: replace those of the caller.
+            prices: prices that replace the caller's.
         """
         by_key = self._by_key(requests)
         cached = self.cached(requests)
@@ -192,8 +195,8 @@ class ChatClient:
         With ``first_alone``, the first call of the client is a probe: the others wait for it, and
         are not sent if the server does not answer it.
 
-        If interrupted, no further call is sent, and the replies in flight, which are paid, are
-        awaited. A second Ctrl-C does not wait. Replies received so far are in the cache.
+        If interrupted, no further call is sent, and the replies in flight, which have to be paid
+        for, are awaited. A second Ctrl-C ends the wait. Replies received so far are in the cache.
 
         Raises:
             MissingExtra: calls are needed and the openai package is not installed.

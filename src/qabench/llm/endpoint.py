@@ -1,7 +1,7 @@
 """Endpoints: where a model is asked, and with which key.
 
 An endpoint is any OpenAI-compatible server, OpenAI itself, Hugging Face's router to models on the
-Hub, or a provider of Inspect AI.
+Hub, or an Inspect AI provider.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
 from qabench.io.redaction import keep_secret
 
 OPENAI = "https://api.openai.com/v1"
-# The prefix of the URL of an endpoint that is a provider of Inspect AI.
+# The URL prefix of an endpoint that is an Inspect AI provider.
 INSPECT = "inspect:"
 # Inspect's providers that generate in this process, with transformers.
 IN_PROCESS = ("hf/",)
@@ -147,16 +147,16 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
 
 
 def is_inspect_model(model: str, base_url: str | None) -> bool:
-    """Tell whether a judge's name is one of Inspect AI, such as anthropic/NAME.
+    """Tell whether a judge's name is an Inspect AI model name, such as anthropic/NAME.
 
     Names on servers may have a slash, too: with an address, in the call or in the environment, the
-    name is the server's. OpenAI's own names have none.
+    name is the server's. OpenAI's own names have no slash.
     """
     return "/" in model and not base_url and not os.environ.get(JUDGE_BASE_URL)
 
 
 def inspect_endpoint(model: str, model_args: Mapping[str, Any]) -> Endpoint:
-    """Return the endpoint of a model of Inspect, by which its replies are cached.
+    """Return the endpoint of an Inspect model. The cache of replies distinguishes models by it.
 
     It has the provider, the address that the environment names for it, the arguments of the
     provider, and a digest of the model's local files: everything that a reply depends on.
@@ -218,7 +218,7 @@ def clean_url(base_url: str) -> str:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
-            f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface"
+            f"the base URL is {base_url!r}; it must be a URL such as {OPENAI}, or huggingface"
         )
     if parts.username or parts.password:
         raise InputError(

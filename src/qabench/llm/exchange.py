@@ -175,8 +175,8 @@ def read_reply(body: str) -> Reply:
 def readable_completion(document: Json, asked_model: object) -> Json:
     """Return a chat completion in a form that every client reads.
 
-    A reply that was paid for is not lost because of what is beside its text: servers leave out the model
-    or report usage that cannot be true. Some return the text in parts.
+    A reply that was paid for is not lost because of its other fields: some servers leave out the
+    model or report an impossible usage. Some return the text in parts.
 
     Args:
         document: the body of a response with status 200.
@@ -240,8 +240,8 @@ def limited_replies() -> Iterator[None]:
     """Limit the replies to the clients of Inspect's providers, and let only Inspect repeat calls.
 
     This replaces ``AsyncClient.send`` for the whole process. An option for each provider's client
-    would not do: not every provider has one, those that have one also create clients without it,
-    and Inspect would write the option to the log.
+    would not be enough: not every provider has one, those that have one also create clients without
+    it, and Inspect would write the option to the log.
 
     A reply that is too large or not JSON becomes a response with an error status, because clients
     repeat a call that ends with an exception. Only a client that streams the reply gets an
@@ -263,9 +263,10 @@ def limited_replies() -> Iterator[None]:
         yield
 
 
-# The extension of a request with the origin of the address that was called, before redirects.
+# The request extension with the origin of the address that was called before any redirect.
 FIRST_ORIGIN = "qabench_first_origin"
-# The extension of a request that the gate has counted. ``send`` can be replaced twice.
+# The request extension that says that the gate has counted a call, because ``send`` can be replaced
+# twice.
 COUNTED = "qabench_counted"
 
 
@@ -353,9 +354,9 @@ def _limited(
 
 
 def too_long(output: Any) -> bool:
-    """Tell whether an output of Inspect AI is a server's error about a prompt that is too long.
+    """Tell whether an Inspect AI output is a server's error about a prompt that is too long.
 
-    Inspect returns the text of the error as a reply that stopped at the length. A real reply has
-    used tokens.
+    Inspect returns the text of the error as a reply that stopped at the length limit. A real reply
+    reports its usage of tokens.
     """
     return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None

@@ -1,4 +1,4 @@
-"""Judges and evaluators at any provider of Inspect AI: anthropic/NAME, google/NAME, hf/NAME, ...
+"""Judges and evaluators at any Inspect AI provider: anthropic/NAME, google/NAME, hf/NAME, ...
 
 Inspect sends the calls. Everything else is inherited from the chat client: the cache of replies,
 turns of processes, limits, retries, and errors in one line.
@@ -38,11 +38,11 @@ SECONDS_TO_CLOSE = 5.0
 
 
 class InspectClient(ChatClient):
-    """A chat client whose calls go through a provider of Inspect AI."""
+    """A chat client whose calls go through an Inspect AI provider."""
 
     @contextmanager
     def _sending(self) -> Iterator[Any]:
-        """Yield a model with an event loop in a thread, in which its provider keeps connections.
+        """Yield a session with an event loop in a thread, where the provider keeps connections.
 
         Nothing waits for the thread when the process ends, because it is a daemon: a provider may
         not answer for minutes.
@@ -143,7 +143,7 @@ def _limited_once() -> Iterator[None]:
 
 
 class _Session:
-    """A model of Inspect that is called in a separate event loop."""
+    """An Inspect model that is called in a separate event loop."""
 
     def __init__(self, caller: Caller, loop: asyncio.AbstractEventLoop) -> None:
         self.caller, self.loop = caller, loop

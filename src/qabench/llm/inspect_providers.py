@@ -1,4 +1,4 @@
-"""Providers of Inspect AI: their names, the arguments of their clients, and what they print.
+"""Inspect AI's providers: their names, the arguments of their clients, and what they print.
 
 Runs and judges share these checks. They are apart from the judges' client, which runs do not
 import.
@@ -49,7 +49,7 @@ def check_provider(model: str) -> None:
 
 
 def unknown_argument(error: TypeError) -> InputError | None:
-    """Return the error for an argument that the client of a provider does not have, or None."""
+    """Return the error for an argument that a provider's client does not have, or None."""
     import openai
 
     unexpected = UNEXPECTED.search(str(error))

@@ -1,4 +1,4 @@
-"""Which client sends the calls to a model: of an OpenAI-compatible server, or of Inspect AI."""
+"""Chooses a model's chat client: for an OpenAI-compatible server, or for Inspect AI."""
 
 from __future__ import annotations
 

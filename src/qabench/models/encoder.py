@@ -24,7 +24,7 @@ RETRIES = 6
 
 
 class SentenceEncoder:
-    """An encoder of sentence-transformers.
+    """A sentence-transformers encoder.
 
     Its vectors have length 1. They are rows of float32 arrays (texts, dimensions). Several threads
     may share an encoder, which then serves one at a time.
@@ -52,14 +52,14 @@ class SentenceEncoder:
         self._lock = threading.Lock()
 
     def queries(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of queries, with the prompt in the model's configuration."""
+        """Return the vectors of queries. The model's configuration may have a prompt for them."""
         with self._lock:
             return self._network.encode_query(
                 list(texts), normalize_embeddings=True, show_progress_bar=False
             )
 
     def passages(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of passages, with the prompt in the model's configuration."""
+        """Return the vectors of passages. The model's configuration may have a prompt for them."""
         with self._lock:
             return self._network.encode_document(
                 list(texts), normalize_embeddings=True, show_progress_bar=False

@@ -59,8 +59,8 @@ def prompt_of(evidence: str, claim: str) -> str:
 def clean(text: str) -> str:
     """Clean a claim or a piece of evidence, as upstream.
 
-    Citation marks of one digit are removed, and the first paragraph if it begins with a URL. The
-    other paragraphs are joined by spaces.
+    Citation marks of one digit are removed, and so is the first paragraph if it begins with a URL.
+    The other paragraphs are joined by spaces.
     """
     paragraphs = MARK.sub("", text).split("\n\n")
     if paragraphs[0].startswith("http"):

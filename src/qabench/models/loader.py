@@ -2,7 +2,7 @@
 
 Every model is loaded at a commit, which signatures contain. A model's own code is never executed.
 Weights from the Hub are read from safetensors, except for two official models, whose authors
-publish PyTorch's pickles only. transformers reads pickles without executing code in them.
+publish only PyTorch pickles. transformers reads pickles without executing code in them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ModelSource:
         commit: the commit on the Hub. None for a folder.
         version: the first 12 hex digits of the commit, or of a digest of the folder's weights.
             Signatures contain it.
-        device: a device name of torch.
-        dtype: the name of a floating-point type of torch.
+        device: a torch device name.
+        dtype: the name of a torch floating-point type.
     """
 
     name: str
@@ -76,7 +76,7 @@ class ModelSource:
         return network.to(self.device).eval()
 
     def sentence_encoder(self, kind: Callable[..., Any]) -> Any:
-        """Load an encoder of sentence-transformers, such as SentenceTransformer, on its device."""
+        """Load a sentence-transformers encoder, such as SentenceTransformer, on the device."""
         return self._read(kind, device=self.device, model_kwargs=self._weights())
 
     def file(self, name: str) -> Path:

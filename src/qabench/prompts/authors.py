@@ -88,7 +88,10 @@ class PromptSource:
         return scope
 
     def _values(self, kind: type[ast.stmt], name: str, within: str, nth: int = 0) -> list[ast.expr]:
-        """Return the values assigned to a variable, or to any if it is "": more than ``nth``."""
+        """Return the values of the statements of a kind that assign to ``name`` ("" for all).
+
+        Raises InputError unless there are more than ``nth``.
+        """
         values = []
         for node in _statements(self._scope(within)):
             if not isinstance(node, kind) or not _assigns(node, name):

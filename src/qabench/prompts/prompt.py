@@ -141,7 +141,7 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
 
 
 def origin_of(label: str | None, arguments: Mapping[str, Any]) -> str:
-    """Return the ``prompt`` argument with which a prompt in a signature is read again.
+    """Return the ``prompt`` argument that reads the prompt in a signature again.
 
     Args:
         label: the prompt in the signature, such as "official-0123456789ab", or None if there is
@@ -164,7 +164,7 @@ def check_label(label: str | None, labels: Sequence[str]) -> None:
 
 
 def chosen_protocol(protocol: str, prompt: str) -> str:
-    """Return the protocol, "official" or "qabench". "auto" means the same as for the prompt.
+    """Return "official" or "qabench" for a ``protocol`` argument. "auto" means ``prompt``.
 
     Raises:
         InputError: another value.
@@ -185,7 +185,7 @@ def _check_name(argument: str, value: str, auto: str) -> None:
 def read_prompt(path: Path) -> Prompt:
     """Read a prompt from a TOML file with ``user`` and optionally ``system``, or from a text file.
 
-    The text of any other file is the user message.
+    The whole text of a file without the suffix .toml is the user message.
 
     Raises:
         InputError: the file cannot be read, is empty, or is not TOML with these keys.

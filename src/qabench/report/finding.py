@@ -12,8 +12,8 @@ from qabench.evaluation.records import Score
 def finding(comparison: Comparison, unscored: Sequence[str] = ()) -> str:
     """Return the finding of a comparison with at least one pair.
 
-    Which system is best is only said if it is known: all systems are scored on the same questions,
-    and the first one is significantly better than each of the others.
+    A system is called the best only if all systems are scored on the same questions, and it is
+    significantly better than each of the others.
 
     Args:
         comparison: the comparison of the systems by a score.

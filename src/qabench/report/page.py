@@ -36,7 +36,7 @@ def build_report(runs: Sequence[Evaluation], out: Path, tables: Sequence[Table] 
 
     Evaluations on the same config are compared with each other. Each config has a section. Runs
     that were resumed by another run are left out. The output is reproducible. Strings of more than
-    about ten thousand characters are shortened, with a note.
+    20,000 characters and long conversations are shortened, with a note.
 
     Args:
         runs: at least one, each with records.

@@ -60,7 +60,7 @@ class Section:
 
     @cached_property
     def findings(self) -> dict[str, str]:
-        """Return the finding in one sentence, by score, or by "" if there is no score."""
+        """Return the findings by score, or one sentence under "" if there are no scores."""
         sentences = {}
         for spec in self.scored_specs:
             unscored = [label for label in self.runs if spec.name not in self.scores[label]]

@@ -120,7 +120,7 @@ def deviations_of(section: Section) -> list[str]:
 
 
 def corrected_table(section: Section) -> Table | None:
-    """Return the scores of a judge corrected by labels of people, or None if there are none."""
+    """Return the judges' scores corrected with people's labels, or None if there are none."""
     tables = correction_tables(list(section.runs.values()), list(section.runs))
     return tables[0] if tables else None
 

@@ -136,8 +136,8 @@ class SpacyLemmatizer:
         from qabench.text.tokenizer import with_linear_tokenizer
 
         nlp = with_linear_tokenizer(spacy.load(self.source, exclude=UNUSED))
-        # spaCy's limit protects against the memory that the entity recognizer needs, which is not
-        # loaded.
+        # spaCy limits the length because of the memory that its entity recognizer needs. The
+        # recognizer is not loaded.
         nlp.max_length = sys.maxsize
 
         def lemmas_of(texts: Sequence[str]) -> Iterator[str]:
@@ -284,11 +284,11 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
     """Return the lemmatizer with the given name.
 
     Args:
-        lemmatizer: one of these: "spacy": spaCy's ``en_core_web_sm``, or the installed package or
-            folder in the environment variable QABENCH_SPACY_MODEL (signatures contain its name).
-            "simplemma": the fallback. "auto": spaCy if it and the model are installed, else
-            simplemma with one warning. A ``Lemmatizer``. An object whose class is not from this
-            module is never official, whatever its name.
+        lemmatizer: "spacy" for spaCy's ``en_core_web_sm``, or the installed package or folder in
+            the environment variable QABENCH_SPACY_MODEL (signatures contain its name). "simplemma"
+            for the fallback. "auto" for spaCy if it and the model are installed, and otherwise
+            simplemma with one warning. It can also be a ``Lemmatizer``. An object whose class is
+            not from this module is never official, whatever its name.
     """
     if not isinstance(lemmatizer, str):
         return lemmatizer if type(lemmatizer) in OWN else StatedLemmatizer(lemmatizer)

@@ -82,7 +82,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any]) -> list[dict[st
 def score_pairs(
     types: Sequence[str], targets: Sequence[str], texts: Sequence[str], use_stemmer: bool = False
 ) -> list[Any]:
-    """Return the scores of each text against its target, by type, as objects of ``rouge_score``."""
+    """Return the scores of each text against its target, by type, as ``rouge_score`` objects."""
     module = import_module(f"{backend()}.rouge_scorer")
     scorer = module.RougeScorer(types, use_stemmer=use_stemmer)
     # Rust strings cannot contain lone surrogates. For ROUGE they separate words, as spaces do.

@@ -190,8 +190,8 @@ class TokenLemmas:
         self.pipeline_ruler = nlp.get_pipe("attribute_ruler")
         self.lemmatizer = nlp.get_pipe("lemmatizer")
         self.ruler = AttributeRuler(nlp.vocab, name="one_token_patterns")
-        # For each pattern of several tokens, a mask with one bit for each of these. The matcher
-        # returns the number of the bit as the name of a match.
+        # For each pattern of several tokens, a mask with one bit per token of the pattern. The
+        # matcher returns a bit's number as the name of a match.
         self.longer: list[int] = []
         self.bit_matcher = Matcher(nlp.vocab)
         self.cache: dict[Triple, tuple[str, int]] = {}

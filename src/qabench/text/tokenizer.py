@@ -20,7 +20,7 @@ LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
 
 
 class LinearTokenizer:
-    """A tokenizer of spaCy that cuts long runs of characters without a space.
+    """A spaCy tokenizer that cuts long runs of characters without a space.
 
     Runs of more than ``MAX_RUN`` characters are cut, unless they have only letters and digits. All
     other texts get the same tokens as from spaCy's tokenizer, which also provides all attributes

@@ -47,7 +47,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
     title = next(row["title"] for row in sample_pages() if row["pageid"] is None)
     del server.pages[title]
     result = run("prefetch", "fanoutqa", "--config", "sample")
-    assert result.exit_code == 1 and "missing at the epoch, or failed:" in result.stdout
+    assert result.exit_code == 1 and "missing on the dataset's date, or failed:" in result.stdout
     assert f"{title!r} (page id unknown): the wiki had no such page" in result.stdout
 
 

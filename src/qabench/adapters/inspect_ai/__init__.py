@@ -11,7 +11,7 @@ Content of logs, which ``qabench.runs`` reads:
 - a score's value is {column: number}, its answer is the text that was scored, and its metadata is
   {"detail", "signatures": {group: signature}}.
 
-``detail`` by benchmark, with unchanged strings:
+``detail`` by benchmark (its texts are unchanged unless stated otherwise):
 
 - fanoutqa: {"found": [text], "missing": [text]}, both normalized;
 - felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text],

@@ -1,4 +1,4 @@
-"""The conversation of one sample of Inspect AI, as the protocols of benchmarks see it."""
+"""The conversation of one Inspect AI sample, as the benchmarks' protocols see it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from qabench.data.rows import Json, Row
 from qabench.evaluation.scoring import Messages
 from qabench.llm.exchange import Answered
 
-# ``note_prediction`` records under this key in the store of a sample.
+# The key in a sample's store under which ``note_prediction`` records the prediction.
 STORE = "qabench"
-# The key of a prediction in the metadata of a sample.
+# The key of a prediction in a sample's metadata.
 PREDICTED = "prediction"
 
 
@@ -79,7 +79,7 @@ class InspectConversation:
         add_answer: bool = False,
     ) -> None:
         """Record the sample's prediction for the scorer."""
-        # Copy the dicts: a protocol may change them later, and then notes them again.
+        # Copy the dicts, because a protocol may change them later and then note them again.
         values: Json = {
             "prediction": dict(fields),
             "signed": dict(signed),
@@ -93,11 +93,11 @@ class InspectConversation:
         self._state.metadata.setdefault("problems", []).append(problem)
 
     def at_most(self, count: int, what: str) -> AbstractAsyncContextManager[Any]:
-        """Return a context that at most ``count`` samples are in at once."""
+        """Return a context that at most ``count`` samples can be in at the same time."""
         return concurrency(what, count)
 
     async def ask(self) -> None:
-        """Ask with the messages so far, and add the reply."""
+        """Ask the model with the messages so far, and add the reply."""
         state = self._state
         state.output = await generate_reply(
             get_model(), state, None, state.messages, state.tools, state.tool_choice
@@ -137,14 +137,14 @@ class InspectConversation:
         return ModelReply(output.message, n_tokens)
 
     async def result_of(self, call: Call, reply: Any, tools: Sequence[Tool]) -> list[Any]:
-        """Run one call of a reply. By default, Inspect cuts results after 16 KiB."""
+        """Run one tool call of a reply, without Inspect's limit of 16 KiB for its result."""
         offered = [_tool_of_inspect(tool) for tool in tools]
         messages = [self.with_calls(reply, [call])]
         executed = await execute_tools(messages, offered, max_output=0)
         return executed.messages
 
     def user_message(self, text: str) -> ChatMessageUser:
-        """Return a message of the user."""
+        """Return a user message with this text."""
         return ChatMessageUser(content=text)
 
     def tool_message(self, text: str, call: Call, name: str | None) -> ChatMessageTool:

@@ -11,7 +11,7 @@ from importlib import resources
 
 from qabench.evaluation.harness_fields import tables_of
 
-# The key in the metadata of a task of the fields of signatures that say how it asks.
+# The key in a task's metadata for the signature fields that say how the model is asked.
 ASKED_WITH = "asked_with"
 
 _content = json.loads(

@@ -1,4 +1,4 @@
-"""A model of Inspect AI as the protocols of benchmarks see it, and counters of its tokens."""
+"""An Inspect AI model as the benchmarks' protocols see it, and ways to count its tokens."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from qabench.benchmarks.conversation import TokenCounter
 from qabench.errors import InputError
 from qabench.io.environment import offline_variable
 
-# The pieces into which an unknown tokenizer is assumed to split a text.
+# The pieces whose tokens are estimated: words, runs of line breaks, and other characters.
 _PIECE = re.compile(r"[A-Za-z]+|\n+|[^A-Za-z\s]")
 _LETTERS_A_TOKEN = 5
 ESTIMATE = f"an estimate: {_LETTERS_A_TOKEN} letters, or 1 other character, per token"
 
 
 class InspectModel:
-    """A model of Inspect AI (see ``qabench.benchmarks.conversation.LanguageModel``)."""
+    """An Inspect AI model (see ``qabench.benchmarks.conversation.LanguageModel``)."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -38,7 +38,7 @@ class InspectModel:
 
     @property
     def context_length(self) -> int | None:
-        """Return the length of the context window that Inspect knows."""
+        """Return the length of the context window in tokens, or None if Inspect does not know."""
         info = get_model_info(self._model)
         if info is None:
             return None
@@ -46,7 +46,7 @@ class InspectModel:
 
     @property
     def input_tokens(self) -> int | None:
-        """Return the maximum number of tokens of a prompt that Inspect knows."""
+        """Return the maximum number of tokens of a prompt, or None if Inspect does not know it."""
         info = get_model_info(self._model)
         if info is None:
             return None
@@ -54,7 +54,7 @@ class InspectModel:
 
     @property
     def reply_tokens(self) -> int | None:
-        """Return the run's limit of tokens per reply."""
+        """Return the run's limit on tokens per reply, or None if there is none."""
         return active_generate_config().max_tokens
 
     async def token_counter(self, tokenizer: str | None) -> TokenCounter:
@@ -110,8 +110,8 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     if counts_itself:
         # A provider's client may raise anything. Then the next way to count is tried.
         with suppress(Exception):
-            # Call the API directly, without Inspect's retries: an unreachable service will not be
-            # used.
+            # Call the API directly. Inspect would retry, but a service that is unreachable now is
+            # not used at all.
             await model.api.count_tokens("one two three")
             if _is_openai(model):
                 name = f"the tokenizer of {model}"
@@ -165,7 +165,7 @@ def _of_tokenizer(name: str, fetch: bool) -> TokenCounter:
 
 
 def _is_openai(model: Model) -> bool:
-    """Tell whether tiktoken knows the model's encoding."""
+    """Tell whether this is an OpenAI model whose encoding tiktoken knows."""
     provider, _, name = str(model).partition("/")
     if provider != "openai":
         return False

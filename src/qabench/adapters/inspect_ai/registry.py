@@ -1,4 +1,4 @@
-"""The entry point of Inspect AI: registers the tasks of all benchmarks."""
+"""The entry point for Inspect AI: registers the tasks of all benchmarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 from qabench.adapters.inspect_ai.tasks import inspect_tasks
 from qabench.benchmarks import benchmark, benchmark_names
 
-# Inspect also loads this module in commands of qabench, which register their benchmark themselves.
+# Inspect also loads this module in qabench's commands, which register their benchmark themselves.
 is_command = getattr(sys.modules.get("qabench.cli"), "is_command", False)
 for name in [] if is_command else benchmark_names():
     try:

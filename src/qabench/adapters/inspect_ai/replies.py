@@ -48,7 +48,7 @@ WITHOUT_EFFECT = frozenset(
 
 _adapted: WeakSet[Model] = WeakSet()
 rejections: list[str] = []
-"""The reasons of the calls since the last reply that were rejected permanently, such as for a wrong key."""
+"""Why calls were permanently rejected since the last reply, such as for a wrong key."""
 
 
 def answer_of(state: TaskState) -> str | None:
@@ -128,8 +128,8 @@ async def generate_reply(
 def adapted(model: Model) -> Model:
     """Make the provider ``hf`` decode greedily at temperature 0, and report truncated replies.
 
-    This replaces the method ``generate`` of the provider's object, once for each model. Other
-    models are returned as they are.
+    This replaces the method ``generate`` of the provider's object, once for each model. Models of
+    other providers are returned as they are.
     """
     if not str(model).startswith(IN_PROCESS) or model in _adapted:
         return model
@@ -177,9 +177,9 @@ def adapted(model: Model) -> Model:
 def failing_in_one_line() -> Iterator[None]:
     """Make failed calls fail the sample, with a one-line reason.
 
-    Inspect treats a ``TimeoutError`` as a time limit that the task handles: it would neither log
-    nor retry it. Its retries end with a ``RetryError`` without the reason, which makes equal
-    failures look different.
+    Inspect treats a ``TimeoutError`` as a time limit that the task handles, so the failure would be
+    neither logged nor retried. Inspect's retries end with a ``RetryError`` whose text does not have
+    the reason, and is different each time.
     """
     try:
         yield
@@ -220,7 +220,7 @@ def asked_with(default_limit: str = "max_tokens") -> Json:
     replaced by their digests.
 
     Args:
-        default_limit: the name of a limit of tokens that neither the user nor the task set: some
+        default_limit: the name for a token limit that neither the user nor the task has set. Some
             providers, such as ``hf``, always have one.
     """
     calls = _calls()
@@ -251,7 +251,7 @@ def _is_cached_and_empty(call: ModelEvent) -> bool:
 
 
 def is_empty_output(output: ModelOutput) -> bool:
-    """Tell whether a reply has no text, no call of a tool, and is not a refusal."""
+    """Tell whether a reply has neither text nor tool calls, without a reason such as a refusal."""
     if not output.choices or output.stop_reason == "content_filter" or too_long(output):
         return False
     return not output.completion.strip() and not output.message.tool_calls

@@ -38,7 +38,7 @@ def is_caching() -> bool:
 
 @contextmanager
 def caching_replies(enabled: bool) -> Iterator[None]:
-    """Make the tasks' calls use the cache, which only the user can read."""
+    """If ``enabled``, make the tasks' calls use the cache, which only the user can read."""
     token = _caching.set(enabled)
     before = os.environ.get(FOLDER_VARIABLE)
     if enabled:
@@ -54,7 +54,7 @@ def caching_replies(enabled: bool) -> Iterator[None]:
 
 
 def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
-    """Return the argument ``cache`` of a call of a model, which is not written to the log.
+    """Return the argument ``cache`` of a model call. Inspect does not write it to the log.
 
     It is empty outside of ``caching_replies``, as in ``inspect eval``, where the user's options
     decide. An exception is a call for one of several samples of a prompt: it is not cached there,
@@ -77,7 +77,7 @@ def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
 async def asked_once(
     policy: CachePolicy | None, epoch: int, messages: list[ChatMessage]
 ) -> AsyncIterator[None]:
-    """Wait while somebody else asks the same, so that the reply is then in the cache.
+    """Wait while another process or task makes the same call, so that the cache then has its reply.
 
     Runs that start together (the jobs of a cluster) ask the same questions at the same time.
     Inspect looks into its cache before the call, and at that time none of them has a reply.
@@ -124,7 +124,7 @@ def model_identity(model: Model) -> dict[str, str]:
 
 
 def configured_base_url(model: str) -> str | None:
-    """Return the address for the provider of a model in the user's environment."""
+    """Return the address that the user's environment sets for a model's provider, or None."""
     provider, _, name = model.partition("/")
     if f"{provider}/" in ADDRESSED and name:
         provider = name.partition("/")[0]

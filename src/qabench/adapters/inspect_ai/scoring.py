@@ -1,4 +1,4 @@
-"""A benchmark's scorer as a scorer of Inspect AI, and its scores as a metric of Inspect AI."""
+"""A benchmark's scorer as an Inspect AI scorer, and its scores as an Inspect AI metric."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from qabench.evaluation.scoring import Item, Outcome, outcomes_of
 
 
 def inspect_scorer(benchmark: Benchmark) -> Callable[..., InspectScorer]:
-    """Return a benchmark's scorer as a scorer of Inspect with the benchmark's name.
+    """Return a benchmark's scorer as an Inspect scorer that has the benchmark's name.
 
-    Its arguments are ``signed``, the fields of signatures that the task knows, ``groups`` of scores
-    (a list, or a string with commas), and the options of ``Benchmark.scorer``.
+    Its arguments are ``signed`` (the signature fields that the task knows), ``groups`` (the groups
+    of scores, as a list or a string with commas), and the options of ``Benchmark.scorer``.
     """
 
     @scorer(name=benchmark.name, metrics=[benchmark_scores(benchmark.name)])
@@ -37,7 +37,8 @@ def inspect_scorer(benchmark: Benchmark) -> Callable[..., InspectScorer]:
         signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any
     ) -> InspectScorer:
         scorer = benchmark.scorer(split_texts(groups) or benchmark.default_groups, **options)
-        # If the benchmark sets no limit of tokens, the provider's own is a property of the system.
+        # If the benchmark sets no token limit, the provider's own limit is a property of the
+        # system.
         default_limit = "max_tokens" if benchmark.limits_tokens() else DEFAULT_LIMIT
 
         async def score(state: TaskState, target: Target) -> Score:
@@ -108,7 +109,7 @@ def _score_of_inspect(
 
 @metric(scores="unreduced")
 def benchmark_scores(name: str) -> Metric:
-    """Return the benchmark's defined scores over all epochs, equal to those of ``qabench score``."""
+    """Return a metric with the benchmark's scores over all epochs, as in ``qabench score``."""
 
     def value(scores: list[SampleScore]) -> Value:
         return dict(metric_values(scores, benchmark_of(name).scores))
@@ -117,7 +118,7 @@ def benchmark_scores(name: str) -> Metric:
 
 
 def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> dict[str, float]:
-    """Return a benchmark's scores over all answers and epochs by name."""
+    """Return a benchmark's scores by name, computed over all answers and epochs."""
     # Inspect passes one epoch after the other, and the last digit of a mean depends on the order.
     # In a log's records, each question is followed by its further epochs.
     by_question: dict[str | int | None, list[SampleScore]] = {}
@@ -131,7 +132,7 @@ def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> 
             records.append(Record(id, len(records), "", "", (), None, ANSWERED, scores=columns))
     values = values_of(specs, records)
     if not any((score.score.answer or "").strip() for score in scores):
-        # Without an answer, nothing was measured: 0 would be a score.
+        # If there are no answers, nothing was measured, and 0 would look like a score.
         return dict.fromkeys(values, nan)
     return values
 

@@ -1,4 +1,4 @@
-"""Tasks of Inspect AI, built from the plans of benchmarks."""
+"""Inspect AI tasks, built from the benchmarks' plans."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inspect_tasks(benchmark: Benchmark) -> Mapping[str, Callable[..., Task]]:
 
 def _registered(benchmark: Benchmark, name: str, plan: Callable[..., Any]) -> Callable[..., Task]:
     if is_registry_object(plan):
-        # A benchmark from outside may return a task of Inspect itself.
+        # The plan of a benchmark from outside may already be an Inspect task.
         return plan
 
     @functools.wraps(plan)
@@ -113,7 +113,7 @@ def _input(messages: Messages) -> str | list[ChatMessage]:
 
 
 def _solver(step: Any) -> Solver:
-    """Return a step as a solver. A benchmark from outside may give a solver of Inspect."""
+    """Return a step as a solver. A benchmark from outside may have Inspect solvers as steps."""
     if isinstance(step, ProtocolStep):
         return _solver_of(step.protocol)(**step.arguments)
     solver_of_inspect: Solver = step
@@ -122,7 +122,7 @@ def _solver(step: Any) -> Solver:
 
 @functools.cache
 def _solver_of(protocol: Callable[..., CarryOut]) -> Callable[..., Solver]:
-    """Register a protocol under its name as a solver."""
+    """Register a protocol as a solver under the protocol's name."""
 
     @functools.wraps(protocol)
     def create(*arguments: Any, **named: Any) -> Solver:
