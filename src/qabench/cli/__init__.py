@@ -475,7 +475,7 @@ def _stop(error: Exception, code: int) -> None:
 
 
 def _permissions(error: OSError) -> str:
-    """Return advice for a path without permission: caches can be moved by variables."""
+    """Return advice after a permission error. Environment variables can move the caches."""
     from qabench.io.files import cache_dir
 
     folders = [cache_dir()]

@@ -1,7 +1,7 @@
 """Judges and evaluators at any Inspect AI provider: anthropic/NAME, google/NAME, hf/NAME, ...
 
 Inspect sends the calls. Everything else is inherited from the chat client: the cache of replies,
-turns of processes, limits, retries, and errors in one line.
+the lock between processes, limits, retries, and errors in one line.
 """
 
 from __future__ import annotations

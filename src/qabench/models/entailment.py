@@ -113,7 +113,8 @@ def label_claims(
         MissingExtra: nltk, which splits long evidence, is not installed.
         QabenchError: the data of Punkt, which splits long evidence, is not installed.
     """
-    # For each claim that has evidence, by position: evidence and claim, and the prompt with both.
+    # By position, for each claim that has evidence: the evidence and the claim, and the prompt with
+    # both.
     texts: dict[int, tuple[str, str]] = {}
     prompts: dict[int, str] = {}
     for i, (claim, pieces) in enumerate(claims):
