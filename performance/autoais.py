@@ -38,7 +38,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from qabench.benchmarks.expertqa.claim_files import read_items
+from qabench.benchmarks.expertqa.claim_lines import annotated_lines
 from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.models.entailment import (
@@ -74,7 +74,7 @@ def annotated_claims() -> Claims:
     items = [
         item
         for split in ("validation", "test")
-        for item in read_items(None, load_questions("random", split))
+        for item in annotated_lines(load_questions("random", split))
     ]
     return [(claim["claim"], claim["evidence"]) for item in items for claim in item["claims"]]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from qabench.benchmarks.expertqa.claim_files import claimed_items
+from qabench.benchmarks.expertqa.metrics import lines_with_claims
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.data.trec import parse_run
 from qabench.errors import InputError
@@ -16,7 +16,7 @@ from qabench.errors import InputError
 @pytest.mark.parametrize("row", ["x", None, 2.5, [1], True])
 def test_rows_that_are_no_dictionaries(row: Any) -> None:
     with pytest.raises(InputError, match=r"predictions\[0\] is .*; allowed: answer, a string, or claims"):
-        claimed_items([row])
+        lines_with_claims([row])
 
 
 @pytest.mark.parametrize("options", [0, (), [], 1.5, [1], False])

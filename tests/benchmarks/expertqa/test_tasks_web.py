@@ -18,7 +18,7 @@ from scripted_model import in_order, run
 from web_server import Reply, WebServer, page
 
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.expertqa.claim_files import split_predictions
+from qabench.benchmarks.expertqa.splitting import split_predictions
 from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
 from qabench.runs.trust import checked_log
@@ -118,7 +118,7 @@ def _check_claims_of_export(found: Any, path: Path) -> None:
     """The claims of exported answers, split again, have the same evidence."""
     rows = [{"id": one.id, **benchmark("expertqa").logs().prediction(one)} for one in found.records]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    again = {item["id"]: item["claims"] for item in split_predictions(read_predictions(path, ("answer",))).items}
+    again = {line["id"]: line["claims"] for line in split_predictions(read_predictions(path, ("answer",))).lines}
     for row in rows:
         wanted = [(claim["claim"], claim["evidence"]) for claim in row.get("claims", [])]
         assert [(claim["claim"], claim["evidence"]) for claim in again[row["id"]]] == wanted

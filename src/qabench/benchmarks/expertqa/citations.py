@@ -72,13 +72,13 @@ def citation_columns(claims: Sequence[Mapping[str, Any]], unlabeled: str) -> dic
     return {"citation_recall": recall, "citation_precision": precision}
 
 
-def citation_shares(items: Sequence[Mapping[str, Any]]) -> list[tuple[str, Interval, int]]:
+def citation_shares(lines: Sequence[Mapping[str, Any]]) -> list[tuple[str, Interval, int]]:
     """Return (name, mean over answers, number of answers) of citation recall and precision.
 
     All claims of the lines must have a label. Answers without claims are left out, because they
     have nothing to cite.
     """
-    answers = [citation_columns(item["claims"], "N") for item in items]
+    answers = [citation_columns(line["claims"], "N") for line in lines]
     shares = []
     for name in ("citation_recall", "citation_precision"):
         values = []
@@ -106,17 +106,17 @@ def needs_evidence_labels(claim: Mapping[str, Any]) -> bool:
     return claim.get("label") == "Y" and len(claim["evidence"]) > 1
 
 
-def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[str]]) -> list[Json]:
+def with_evidence_labels(lines: Sequence[Json], label: Callable[[Pairs], list[str]]) -> list[Json]:
     """Return lines of claims, with the labels of pieces of evidence that precision depends on.
 
     ``label`` returns the label of each pair of claim and evidence. Pairs that already have a label
     are not labeled again, because a model takes seconds for each.
     """
-    lines = []
+    labeled_lines = []
     pieces: list[tuple[Json, str, Sequence[str]]] = []
-    for item in items:
+    for line in lines:
         claims = []
-        for claim in item["claims"]:
+        for claim in line["claims"]:
             evidence = claim["evidence"]
             is_complete = are_evidence_labels(claim.get(EVIDENCE_LABELS), len(evidence or ()))
             if needs_evidence_labels(claim) and not is_complete:
@@ -126,7 +126,7 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
                     rest = [*evidence[:position], *evidence[position + 1 :]]
                     pieces.append((claim, piece, rest))
             claims.append(claim)
-        lines.append({**item, "claims": claims})
+        labeled_lines.append({**line, "claims": claims})
     labels_alone = label([(claim["claim"], [piece]) for claim, piece, _ in pieces])
     # Whether the other pieces entail the claim only matters if the piece alone does not.
     without_piece = []
@@ -137,7 +137,7 @@ def with_evidence_labels(items: Sequence[Json], label: Callable[[Pairs], list[st
     for (claim, _, _), alone in zip(pieces, labels_alone, strict=True):
         without = next(labels_without) if alone == "N" else None
         claim[EVIDENCE_LABELS].append({"alone": alone, "without": without})
-    return lines
+    return labeled_lines
 
 
 def fact_columns(claims: Sequence[Mapping[str, Any]], abstains: bool) -> Json:

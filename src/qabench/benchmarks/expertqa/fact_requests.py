@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
 from qabench.benchmarks.expertqa.entities import load_entities
 from qabench.llm.cache import ReplyCache
 from qabench.llm.caller import Caller, Prices
@@ -45,7 +45,7 @@ class FactScorer:
     atomic_prices: Prices | None = None
     cached: bool = True
 
-    def label(self, items: Sequence[Item]) -> str:
+    def label(self, lines: Sequence[ClaimsLine]) -> str:
         """Return a label that names all that fact scores depend on besides the text of the lines.
 
         Atomic claims that a line already has do not come from ``atomic_model``, and the label says
@@ -57,11 +57,11 @@ class FactScorer:
         makers = set()
         all_have_atomic_claims = True
         n_claims = 0
-        for item in items:
-            for claim in item["claims"]:
+        for line in lines:
+            for claim in line["claims"]:
                 n_claims += 1
                 if has_atomic_claims(claim):
-                    makers.add(str(item.get("atomic_claims_by") or UNSTATED))
+                    makers.add(str(line.get("atomic_claims_by") or UNSTATED))
                 else:
                     all_have_atomic_claims = False
         if makers:

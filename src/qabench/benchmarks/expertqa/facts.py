@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
 from qabench.benchmarks.expertqa.claims import NUMBER_MARK
 from qabench.benchmarks.expertqa.entities import load_entities
 from qabench.benchmarks.expertqa.fact_evidence import Find, find_all
@@ -107,17 +107,17 @@ class _ClaimToScore:
         return requests
 
 
-def with_fields(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[Item]:
+def with_fields(lines: Sequence[ClaimsLine], fields: Mapping[str, str | None]) -> list[ClaimsLine]:
     """Return lines with the expert's field, which the prompts contain.
 
     ``fields`` maps the ids of questions to fields. If it has none for a line, the line's own field
     is used, or else ``DEFAULT_FIELD``.
     """
-    lines = []
-    for item in items:
-        field = fields.get(item["id"]) or item.get("field") or DEFAULT_FIELD
-        lines.append({**item, "field": field})
-    return lines
+    completed = []
+    for line in lines:
+        field = fields.get(line["id"]) or line.get("field") or DEFAULT_FIELD
+        completed.append({**line, "field": field})
+    return completed
 
 
 def sentence_of(claim: str) -> str:
@@ -134,12 +134,12 @@ def sentence_of(claim: str) -> str:
 
 
 def score_facts(
-    items: Sequence[Item],
+    lines: Sequence[ClaimsLine],
     scorer: FactScorer,
     progress: Progress,
     find: Find | None = None,
     spent: Spent | None = None,
-) -> tuple[list[Item], list[Unscored]]:
+) -> tuple[list[ClaimsLine], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
     Claims that have atomic_claims keep them. Other claims are first broken down, without marks such
@@ -156,7 +156,7 @@ def score_facts(
     or if unscored), fact_score_readable (the score over the verdicts that say true or false), and
     decisions (the verdict on each atomic claim in FActScore's format, with reply and evidence).
     """
-    to_score = _claims_to_score(items)
+    to_score = _claims_to_score(lines)
     client = scorer.client()
     spent = spent or Spent()
     # Each step asks for all claims at once, so that as many calls as allowed are in flight.
@@ -165,19 +165,19 @@ def score_facts(
     _judge(to_score, scorer, client, progress, spent)
     results = iter(to_score)
     scored = []
-    for item in items:
-        line = dict(item)
+    for line in lines:
+        scored_line = dict(line)
         # In one line, some claims may have been split before, and others now.
         makers = []
-        were_split = [has_atomic_claims(claim) for claim in item["claims"]]
+        were_split = [has_atomic_claims(claim) for claim in line["claims"]]
         if any(were_split):
-            makers.append(item.get("atomic_claims_by") or UNSTATED)
+            makers.append(line.get("atomic_claims_by") or UNSTATED)
         if not all(were_split):
             makers.append(scorer.atomic_label())
         if makers:
-            line["atomic_claims_by"] = "+".join(makers)
-        line["claims"] = [next(results).claim for _ in item["claims"]]
-        scored.append(line)
+            scored_line["atomic_claims_by"] = "+".join(makers)
+        scored_line["claims"] = [next(results).claim for _ in line["claims"]]
+        scored.append(scored_line)
     unscored = []
     for target in to_score:
         if target.reason:
@@ -185,17 +185,19 @@ def score_facts(
     return scored, unscored
 
 
-def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list[Item], int]:
+def keep_scored(
+    lines: Sequence[ClaimsLine], before: Mapping[str, Json]
+) -> tuple[list[ClaimsLine], int]:
     """Return lines in which unscored claims have their earlier results, and the number of these.
 
     ``before`` has the scored claims of an earlier output, by content (see ``kept.fact_content``).
     """
     merged = []
     n_kept = 0
-    for item in items:
+    for line in lines:
         claims = []
-        for claim in item["claims"]:
-            earlier = before.get(fact_content(claim, item["field"]))
+        for claim in line["claims"]:
+            earlier = before.get(fact_content(claim, line["field"]))
             if claim["fact_score"] is None and earlier is not None:
                 claim = dict(claim)
                 for name in RESULT_FIELDS:
@@ -203,17 +205,17 @@ def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list
                         claim[name] = earlier[name]
                 n_kept += 1
             claims.append(claim)
-        merged.append({**item, "claims": claims})
+        merged.append({**line, "claims": claims})
     return merged, n_kept
 
 
-def plan_facts(items: Sequence[Item], scorer: FactScorer) -> Plan:
+def plan_facts(lines: Sequence[ClaimsLine], scorer: FactScorer) -> Plan:
     """Return the calls that ``score_facts`` would make, and their cost, without making any call.
 
     No key is needed. The number of atomic claims is unknown before a claim is split, so
     ``EXPECTED_ATOMIC_CLAIMS`` is assumed, unless the reply is in the cache.
     """
-    to_score = _claims_to_score(items)
+    to_score = _claims_to_score(lines)
     # One model breaks claims down, and another one may judge the resulting atomic claims.
     breaking: list[ChatRequest] = []
     broken_down: list[tuple[_ClaimToScore, str]] = []
@@ -270,18 +272,18 @@ def _planned_atomic_claims(sentence: str, reply: Answered) -> list[str]:
         return []
 
 
-def _claims_to_score(items: Sequence[Item]) -> list[_ClaimToScore]:
+def _claims_to_score(lines: Sequence[ClaimsLine]) -> list[_ClaimToScore]:
     absent = dict.fromkeys(("fact_score", "atomic_claims", "atomic_evidences"))
     to_score = []
-    for item in items:
+    for line in lines:
         names = []
         for key in ("id", "system", "sample"):
-            if item.get(key) is not None:
-                names.append(str(item[key]))
-        line = ", ".join(names)
-        field = item.get("field") or DEFAULT_FIELD
-        for number, claim in enumerate(item["claims"], start=1):
-            to_score.append(_ClaimToScore(line, number, absent | claim, field))
+            if line.get(key) is not None:
+                names.append(str(line[key]))
+        line_name = ", ".join(names)
+        field = line.get("field") or DEFAULT_FIELD
+        for number, claim in enumerate(line["claims"], start=1):
+            to_score.append(_ClaimToScore(line_name, number, absent | claim, field))
     if not to_score:
         raise InputError("nothing to score: no claims")
     return to_score

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, are_evidence_labels
-from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
 from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json
 from qabench.errors import InputError
@@ -30,14 +30,14 @@ Content = str
 """A digest of everything that a label or a fact score depends on, except the model."""
 
 
-def keys_of(items: Sequence[Mapping[str, Any]]) -> list[Key]:
+def keys_of(lines: Sequence[Mapping[str, Any]]) -> list[Key]:
     """Return the id, system and sample of each line. Unnumbered samples are numbered from 1."""
     seen: Counter[tuple[str, str]] = Counter()
     keys: list[Key] = []
-    for item in items:
-        id, system = str(item["id"]), str(item.get("system") or "")
+    for line in lines:
+        id, system = str(line["id"]), str(line.get("system") or "")
         seen[id, system] += 1
-        sample = item.get("sample")
+        sample = line.get("sample")
         if sample is None:
             sample = seen[id, system]
         keys.append((id, system, str(sample)))
@@ -64,7 +64,7 @@ def authors(labels_by: object) -> set[str]:
     return set(str(labels_by).split(",")) if labels_by else set()
 
 
-def rows_before(output: Path) -> list[Item]:
+def rows_before(output: Path) -> list[ClaimsLine]:
     """Return the readable lines of an earlier output. Its last line may be cut off."""
     # ``read_predictions`` refuses a file without lines.
     if not output.is_file() or output.stat().st_size == 0:
@@ -72,7 +72,9 @@ def rows_before(output: Path) -> list[Item]:
     return [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
 
 
-def check_author(output: Path, rows: Sequence[Item], name: str, author: str, what: str) -> None:
+def check_author(
+    output: Path, rows: Sequence[ClaimsLine], name: str, author: str, what: str
+) -> None:
     """Raise InputError if an earlier output has results by another author."""
     for row in rows:
         other_authors = authors(row.get(name)) - {author, GIVEN}
@@ -82,7 +84,7 @@ def check_author(output: Path, rows: Sequence[Item], name: str, author: str, wha
             )
 
 
-def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
+def labels_of(rows: Iterable[ClaimsLine], labels_by: str) -> dict[Content, str]:
     """Map the content of claims to a model's labels of them. Leaves out lines that were edited."""
     labels: dict[Content, str] = {}
     for claim in _unedited_claims(rows, labels_by):
@@ -92,7 +94,7 @@ def labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, str]:
     return labels
 
 
-def evidence_labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, list[Json]]:
+def evidence_labels_of(rows: Iterable[ClaimsLine], labels_by: str) -> dict[Content, list[Json]]:
     """Map the content of claims to a model's labels of their pieces of evidence."""
     labels: dict[Content, list[Json]] = {}
     for claim in _unedited_claims(rows, labels_by):
@@ -102,7 +104,7 @@ def evidence_labels_of(rows: Iterable[Item], labels_by: str) -> dict[Content, li
     return labels
 
 
-def _unedited_claims(rows: Iterable[Item], labels_by: str) -> Iterator[Json]:
+def _unedited_claims(rows: Iterable[ClaimsLine], labels_by: str) -> Iterator[Json]:
     for row in rows:
         if labels_by not in authors(row.get("labels_by")):
             continue
@@ -112,7 +114,7 @@ def _unedited_claims(rows: Iterable[Item], labels_by: str) -> Iterator[Json]:
             yield from row["claims"]
 
 
-def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:
+def scored_before(rows: Iterable[ClaimsLine], scores_by: str) -> dict[Content, Json]:
     """Return the claims that have a fact score by this author, by their content."""
     scored: dict[Content, Json] = {}
     for row in rows:
@@ -125,7 +127,7 @@ def scored_before(rows: Iterable[Item], scores_by: str) -> dict[Content, Json]:
 
 
 def back_up_lost(
-    output: Path, before: Sequence[Item], items: Sequence[Item], result: str
+    output: Path, before: Sequence[ClaimsLine], lines: Sequence[ClaimsLine], result: str
 ) -> Path | None:
     """Copy an earlier output to a new name if it has results of claims that the input lacks.
 
@@ -133,8 +135,8 @@ def back_up_lost(
     would be lost.
     """
     contents: set[Content] = set()
-    for item in items:
-        contents.update(label_content(claim) for claim in item["claims"])
+    for line in lines:
+        contents.update(label_content(claim) for claim in line["claims"])
     is_lossless = True
     for row in before:
         for claim in row["claims"]:

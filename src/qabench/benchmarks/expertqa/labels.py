@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qabench.benchmarks.expertqa.agreement import AnswerAutoAIS
-from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
 from qabench.benchmarks.expertqa.scores import SCORES
 from qabench.data.rows import Json
 from qabench.errors import InputError
@@ -17,25 +17,25 @@ from qabench.evaluation.scoring import Outcome, records_of
 from qabench.models.entailment import Entailment, label_claims
 
 
-def with_labels(items: Sequence[Item], model: Entailment) -> list[Item]:
-    """Return items whose claims have the label Y if their evidence entails them, else N."""
+def with_labels(lines: Sequence[ClaimsLine], model: Entailment) -> list[ClaimsLine]:
+    """Return lines whose claims have the label Y if their evidence entails them, else N."""
     pairs = []
-    for item in items:
-        for claim in item["claims"]:
+    for line in lines:
+        for claim in line["claims"]:
             pairs.append((claim["claim"], claim["evidence"]))
     labels = iter(label_claims(pairs, model))
     labeled = []
-    for item in items:
-        claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
-        labeled.append({**item, "claims": claims})
+    for line in lines:
+        claims = [{**claim, "label": next(labels)} for claim in line["claims"]]
+        labeled.append({**line, "claims": claims})
     return labeled
 
 
-def supported_outcomes(items: Sequence[Item]) -> list[Outcome]:
+def supported_outcomes(lines: Sequence[ClaimsLine]) -> list[Outcome]:
     """Return the columns of AutoAIS for answers with labeled claims, all of which count."""
     outcomes = []
-    for item in items:
-        values = tuple(int(claim["label"] == "Y") for claim in item["claims"])
+    for line in lines:
+        values = tuple(int(claim["label"] == "Y") for claim in line["claims"])
         score = AnswerAutoAIS("model", False, values, len(values), 0, 0)
         columns: dict[str, float] = {}
         if values:

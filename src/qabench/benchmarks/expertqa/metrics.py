@@ -22,14 +22,18 @@ from qabench.benchmarks.expertqa.agreement import (
     score_answer,
     scored_part,
 )
-from qabench.benchmarks.expertqa.claim_files import claimed_items
-from qabench.benchmarks.expertqa.claims import sentence_splitter
+from qabench.benchmarks.expertqa.claim_format import read_claims
+from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
+from qabench.benchmarks.expertqa.claims import cited, sentence_splitter, split_claims
 from qabench.benchmarks.expertqa.factscore import FIELDS as FACT_FIELDS
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
+from qabench.benchmarks.expertqa.fields import EVIDENCE_FIELDS, answer_of, sources_of
 from qabench.benchmarks.expertqa.labels import share_supported, supported_outcomes, with_labels
 from qabench.benchmarks.expertqa.lfqa import LFQA_ROUGE_TYPES, LfqaScorer, bootstrapped
 from qabench.benchmarks.expertqa.scorer import AUTOAIS, AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT
+from qabench.data.answers import is_list_of
 from qabench.data.rows import Json, Row
+from qabench.errors import InputError
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.models import entailment
 
@@ -226,7 +230,7 @@ def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[I
         MissingExtra: a package that the model needs is not installed.
         QabenchError: the model cannot be loaded.
     """
-    lines = claimed_items(predictions)
+    lines = lines_with_claims(predictions)
     labels_in_lines = []
     for line in lines:
         for claim in line["claims"]:
@@ -242,6 +246,66 @@ def own_answers(references: Sequence[Any], predictions: Sequence[Any]) -> list[I
         row = {"claims": line["claims"], "labels": labels, "position": position}
         items.append(Item(row, {}))
     return items
+
+
+def lines_with_claims(rows: Sequence[Any]) -> list[ClaimsLine]:
+    """Return rows {"answer" or "claims", "evidence"} of any system as lines of a file of claims.
+
+    Claims are strings, or {"claim", "evidence", "label"} if they have individual evidence and
+    labels. An answer is split into claims. If its citation marks refer to the evidence, each claim
+    gets the pieces that it cites. Otherwise, each claim gets all evidence of the row. The module
+    ``fields`` has other names of these fields.
+
+    Raises:
+        InputError: a row has another format.
+    """
+    lines: list[ClaimsLine] = []
+    for number, row in enumerate(rows):
+        lines.append({"claims": _claims_of_row(row, f"predictions[{number}]")})
+    return lines
+
+
+def _claims_of_row(row: Any, place: str) -> list[Json]:
+    """Return the claims of a row. ``place`` is where the row is, for errors."""
+    allowed = "allowed: answer, a string, or claims, a list, and evidence, a list of strings"
+    if not isinstance(row, Mapping):
+        raise InputError(f"{place} is {row!r:.80}; {allowed}")
+    answer: Any = answer_of(row)[0]
+    claims: Any = row.get("claims")
+    if not (is_list_of(claims, object) or isinstance(answer, str)):
+        raise InputError(f"{place} is {row!r:.80}; {allowed}")
+    try:
+        evidence = sources_of(row).texts
+    except InputError as error:
+        raise InputError(f"{place} is {row!r:.80}; {allowed} ({error})") from None
+    try:
+        if not is_list_of(claims, object):
+            claims = _split(answer, evidence)
+        return read_claims(_with_evidence(claims, evidence))
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def _split(answer: str, evidence: list[str]) -> Sequence[Any]:
+    """Return the claims of an answer, as strings unless its marks cite the evidence."""
+    claims = split_claims(answer, evidence).claims
+    if cited(answer, evidence):
+        return claims
+    # Without marks, it is unknown which evidence belongs to which claim.
+    return [claim["claim"] for claim in claims]
+
+
+def _with_evidence(claims: Sequence[Any], evidence: list[str]) -> list[Json]:
+    """Return claims as objects. Those without evidence of their own get that of their row."""
+    with_evidence = []
+    for claim in claims:
+        if not isinstance(claim, dict):
+            with_evidence.append({"evidence": evidence, "claim": claim})
+        elif any(name in claim for name in EVIDENCE_FIELDS):
+            with_evidence.append(claim)
+        else:
+            with_evidence.append({"evidence": evidence, **claim})
+    return with_evidence
 
 
 def own_part(references: Sequence[Any], predictions: list[Any]) -> list[Any]:

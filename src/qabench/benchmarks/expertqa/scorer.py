@@ -40,7 +40,7 @@ from qabench.benchmarks.expertqa.agreement import (
     score_answer,
 )
 from qabench.benchmarks.expertqa.citations import EVIDENCE_LABELS, citation_columns, fact_columns
-from qabench.benchmarks.expertqa.claim_files import read_claims, without_unreadable_labels
+from qabench.benchmarks.expertqa.claim_format import read_claims, without_unreadable_labels
 from qabench.benchmarks.expertqa.claims import sentence_splitter, split_claims
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, question_scores

@@ -23,7 +23,7 @@ from qabench.llm.endpoint import key_for_typed
 from qabench.llm.token_estimates import ESTIMATE
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.expertqa.claim_files import Item
+    from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
     from qabench.evaluation.scoring import Questions
 
 CITATION_SCORES = ("citation_recall", "citation_precision")
@@ -68,8 +68,9 @@ def claims(
     Lines with "system": "bing_chat" follow the authors' rules for Bing Chat. The output is input
     for the commands attribute and facts, and for qabench score expertqa.
     """
-    from qabench.benchmarks.expertqa.claim_files import split_predictions, write_items
+    from qabench.benchmarks.expertqa.claim_lines import write_lines
     from qabench.benchmarks.expertqa.claims import sentence_splitter
+    from qabench.benchmarks.expertqa.splitting import split_predictions
 
     if answers != STDIN and Path(answers).resolve() == output.resolve():
         raise InputError(
@@ -81,7 +82,7 @@ def claims(
     for bad in predictions.bad_lines:
         warn(f"line {bad.line} is skipped: {bad.reason}")
     split_answers = split_predictions(predictions, plain_marks=plain_marks)
-    items = split_answers.items
+    lines = split_answers.lines
     for skipped in split_answers.skipped:
         warn(f"{skipped}; it is skipped")
     other_fields = [name for name in split_answers.read if name != "attribution"]
@@ -96,15 +97,15 @@ def claims(
         )
     if unmarked := split_answers.unmarked:
         warn(f"answers that have sources and cite none: {len(unmarked)} ({some(unmarked)})")
-    write_items(output, items)
+    write_lines(output, lines)
     n_claims = 0
     n_with_evidence = 0
-    for item in items:
-        n_claims += len(item["claims"])
-        for claim in item["claims"]:
+    for line in lines:
+        n_claims += len(line["claims"])
+        for claim in line["claims"]:
             n_with_evidence += bool(claim["evidence"])
     say(
-        f"{n_claims} claims of {len(items)} answers, {n_with_evidence} with evidence; written to {output}"
+        f"{n_claims} claims of {len(lines)} answers, {n_with_evidence} with evidence; written to {output}"
     )
     splitter_name, _ = sentence_splitter()
     if splitter_name == "qabench":
@@ -153,20 +154,20 @@ def attribute(
     from qabench.benchmarks.expertqa.commands.results import print_scores, shares_table
     from qabench.models.entailment import load_entailment
 
-    items, questions = _items(file, config, split)
+    lines, questions = _lines(file, config, split)
     check_writable(output)
     if questions is not None:
-        _check_ids(items, questions, file)
+        _check_ids(lines, questions, file)
     # The model is loaded when it is first needed, and only once.
     load = cache(partial(load_entailment, model, dtype=dtype))
-    items = labeled(items, output, load, relabel)
+    lines = labeled(lines, output, load, relabel)
     if citations:
-        items = with_citations(items, output, load)
+        lines = with_citations(lines, output, load)
     if questions is None:
-        print_table(shares_table(items, output, citations))
+        print_table(shares_table(lines, output, citations))
     else:
         shown = CITATION_SCORES if citations else ()
-        print_scores(items, output, questions, "autoais", shown)
+        print_scores(lines, output, questions, "autoais", shown)
 
 
 def facts(
@@ -234,7 +235,7 @@ def facts(
     annotated claims of that config, the agreement with the experts is printed.
     """
     from qabench.benchmarks.expertqa import kept
-    from qabench.benchmarks.expertqa.claim_files import write_items
+    from qabench.benchmarks.expertqa.claim_lines import write_lines
     from qabench.benchmarks.expertqa.commands.results import (
         INTERRUPTED,
         back_up,
@@ -253,9 +254,9 @@ def facts(
     )
     from qabench.llm.caller import caller_for
 
-    items, questions = _items(file, config, split)
+    lines, questions = _lines(file, config, split)
     if questions is not None:
-        _check_ids(items, questions, file)
+        _check_ids(lines, questions, file)
     limits = {
         "max_calls": max_calls,
         "concurrency": max_connections,
@@ -275,13 +276,13 @@ def facts(
     field_by_id = {}
     if questions is not None:
         field_by_id = {question.id: question.row["field"] for question in questions.rows}
-    items = with_fields(items, field_by_id)
+    lines = with_fields(lines, field_by_id)
     if dry_run:
-        plan = [list(line) for line in plan_facts(items, scorer).as_dict().items()]
+        plan = [list(row) for row in plan_facts(lines, scorer).as_dict().items()]
         return print_table(Table("Plan", ["", "number"], plan, [ESTIMATE]))
     check_writable(output)
     source, find = evidence_from(corpus, search, ranker)
-    scores_by = scorer.label(items)
+    scores_by = scorer.label(lines)
     if source:
         scores_by += f"/{source}"
     # Fact scores by other models in the output must not be mixed with new ones.
@@ -289,27 +290,27 @@ def facts(
     kept.check_author(output, before, "fact_scores_by", scores_by, "fact scores")
     # Without a usable endpoint, stop before searching for evidence, which can take hours.
     unusable = caller.endpoint.why_unusable
-    if unusable and plan_facts(items, scorer).calls:
+    if unusable and plan_facts(lines, scorer).calls:
         raise QabenchError(f"no fact score can be computed: {unusable}")
     spent = Spent()
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
-            scored, unscored = score_facts(items, scorer, progress, find, spent)
+            scored, unscored = score_facts(lines, scorer, progress, find, spent)
     # The replies so far were paid for and are cached, so print what they cost, and how to continue.
     except KeyboardInterrupt:
         say_on_stderr(str(spent))
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise Exit(INTERRUPTED) from None
-    with_label = [{**item, "fact_scores_by": scores_by} for item in scored]
+    with_label = [{**line, "fact_scores_by": scores_by} for line in scored]
     written, n_kept = keep_scored(with_label, kept.scored_before(before, scores_by))
     n_scored = 0
-    for item in written:
-        for claim in item["claims"]:
+    for line in written:
+        for claim in line["claims"]:
             n_scored += claim["fact_score"] is not None
     # If nothing was scored, an earlier output is not replaced.
     if n_scored or not before:
-        back_up(output, before, items, "fact_score")
-        write_items(output, written)
+        back_up(output, before, lines, "fact_score")
+        write_lines(output, written)
     say(f"{n_scored} claims have a fact score, {len(unscored)} could not be scored; see {output}")
     say(str(spent))
     if n_kept:
@@ -324,25 +325,25 @@ def facts(
         print_scores(written, output, questions, "fact_score")
 
 
-def _items(
+def _lines(
     file: str | None, config: str | None, split: str | None
-) -> tuple[list[Item], Questions | None]:
+) -> tuple[list[ClaimsLine], Questions | None]:
     """Return the lines of FILE or the annotated claims, and their questions (None if unknown)."""
-    from qabench.benchmarks.expertqa.claim_files import annotated_items, read_items
+    from qabench.benchmarks.expertqa.claim_lines import annotated_lines, read_lines
 
     if file is None:
         questions = load_questions(config, split)
-        return annotated_items(questions), questions
+        return annotated_lines(questions), questions
     if split and not config:
         raise InputError("--split has no effect without --config; leave it out, or add --config")
-    items = read_items(file)
+    lines = read_lines(file)
     if config is None:
         # Without a config, the questions of the file are unknown.
-        return items, None
-    return items, load_questions(config, split)
+        return lines, None
+    return lines, load_questions(config, split)
 
 
-def _check_ids(items: Sequence[Item], questions: Questions, file: str | None) -> None:
+def _check_ids(lines: Sequence[ClaimsLine], questions: Questions, file: str | None) -> None:
     """Check that the ids of lines are ids of questions, before work that takes long or costs money.
 
     Warns about lines with other ids.
@@ -351,14 +352,14 @@ def _check_ids(items: Sequence[Item], questions: Questions, file: str | None) ->
         InputError: no line has the id of a question.
     """
     ids = {question.id for question in questions.rows}
-    unknown = [str(item["id"]) for item in items if item["id"] not in ids]
+    unknown = [str(line["id"]) for line in lines if line["id"] not in ids]
     if not unknown:
         return
     source = f"expertqa {questions.config}"
     if questions.split:
         source += f", {questions.split}"
     text = f"{file}: lines whose id is not a question of {source}: {len(unknown)} ({some(unknown)})"
-    if len(unknown) == len(items):
+    if len(unknown) == len(lines):
         raise InputError(
             f"{text}. Leave out --config, or name the config and --split of these answers"
         )

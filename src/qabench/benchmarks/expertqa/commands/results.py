@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from qabench.benchmarks.expertqa.citations import citation_shares
-from qabench.benchmarks.expertqa.claim_files import Item
+from qabench.benchmarks.expertqa.claim_lines import ClaimsLine
 from qabench.benchmarks.expertqa.facts import Unscored
 from qabench.benchmarks.expertqa.factscore import fact_score
 from qabench.benchmarks.expertqa.kept import back_up_lost, keys_of
@@ -28,22 +28,24 @@ INTERRUPTED = 130
 MAX_REASONS_SHOWN = 5
 
 
-def back_up(output: Path, before: Sequence[Item], items: Sequence[Item], result: str) -> None:
+def back_up(
+    output: Path, before: Sequence[ClaimsLine], lines: Sequence[ClaimsLine], result: str
+) -> None:
     """If results in an earlier output would be lost, back it up and warn about it."""
-    path = back_up_lost(output, before, items, result)
+    path = back_up_lost(output, before, lines, result)
     if path:
         warn(f"{output} has results of other claims: they are kept in {path}")
 
 
-def shares_table(items: Sequence[Item], output: Path, citations: bool) -> Table:
+def shares_table(lines: Sequence[ClaimsLine], output: Path, citations: bool) -> Table:
     """Return the share of supported claims, and with ``citations`` citation recall and precision."""
-    shares = share_supported(supported_outcomes(items))
+    shares = share_supported(supported_outcomes(lines))
     rows = []
     for name, counted in (("macro", "answers"), ("micro", "claims")):
         bounds = bounds_text(*shares[f"{name}_interval"])
         rows.append([name, f"{shares[name]:.4f}", bounds, shares[counted]])
     if citations:
-        for name, interval, n in citation_shares(items):
+        for name, interval, n in citation_shares(lines):
             rows.append([name, f"{interval.mean:.4f}", interval.bounds(), n])
     note = (
         f"unofficial: no expert has judged these claims, so all of them count; labels in {output}"
@@ -58,13 +60,13 @@ def say_unscored(unscored: Sequence[Unscored]) -> None:
         say(f"no score for claim {number} of {line}: {reason}", "yellow")
 
 
-def say_unreadable(items: Sequence[Item]) -> None:
+def say_unreadable(lines: Sequence[ClaimsLine]) -> None:
     """Warn about verdicts that say neither true nor false, with the mean score without them."""
     places = []
     readable_scores = []
     scores = []
-    for item in items:
-        for number, claim in enumerate(item["claims"], start=1):
+    for line in lines:
+        for number, claim in enumerate(line["claims"], start=1):
             verdicts: list[bool] = []
             unreadable: list[str] = []
             for decision in claim.get("decisions") or ():
@@ -73,7 +75,7 @@ def say_unreadable(items: Sequence[Item]) -> None:
                 else:
                     unreadable.append(decision["reply"])
             if unreadable:
-                places.append(f"claim {number} of {item['id']}: {unreadable[0]!r:.40}")
+                places.append(f"claim {number} of {line['id']}: {unreadable[0]!r:.40}")
             if claim["fact_score"] is not None:
                 scores.append(claim["fact_score"])
             share = fact_score(verdicts)
@@ -94,7 +96,7 @@ def _mean(scores: Sequence[float]) -> str:
 
 
 def print_scores(
-    items: Sequence[Item],
+    lines: Sequence[ClaimsLine],
     output: Path,
     questions: Questions,
     groups: str,
@@ -103,23 +105,23 @@ def print_scores(
     """Print the scores of the lines, for each system and sample.
 
     Args:
-        items: lines of a file of claims.
+        lines: lines of a file of claims.
         output: the file with the lines. Lines without a system are listed under the file's name.
         questions: the questions of the config. Lines with other ids are left out.
         groups: the prefix of the groups that are printed.
         shown: scores that are printed although they are not main scores.
     """
     ids = {question.id for question in questions.rows}
-    by_system: dict[tuple[str, str], list[Item]] = {}
-    for item, (_, system, sample) in zip(items, keys_of(items), strict=True):
-        if item["id"] in ids:
-            by_system.setdefault((system, sample), []).append(item)
-    lines = list(chain.from_iterable(by_system.values()))
+    by_system: dict[tuple[str, str], list[ClaimsLine]] = {}
+    for line, (_, system, sample) in zip(lines, keys_of(lines), strict=True):
+        if line["id"] in ids:
+            by_system.setdefault((system, sample), []).append(line)
+    known_lines = list(chain.from_iterable(by_system.values()))
     # The annotated answers of a config are by several systems, but each question has only one
     # answer, so they are scored together as one file of predictions.
-    is_one_file = len({item["id"] for item in lines}) == len(lines)
+    is_one_file = len({line["id"] for line in known_lines}) == len(known_lines)
     if is_one_file:
-        by_system = {("", ""): lines}
+        by_system = {("", ""): known_lines}
     evaluations = []
     for (system, sample), own in by_system.items():
         path = output
@@ -139,16 +141,16 @@ def print_scores(
 
 
 def _evaluation(
-    items: Sequence[Item], path: Path, questions: Questions, groups: str, shown: Sequence[str]
+    lines: Sequence[ClaimsLine], path: Path, questions: Questions, groups: str, shown: Sequence[str]
 ) -> Evaluation:
-    rows = replace(read_predictions(items, ("claims",)), path=str(path))
+    rows = replace(read_predictions(lines, ("claims",)), path=str(path))
     whole = evaluate_predictions("expertqa", questions.config, rows, split=questions.split)
     specs = []
     for spec in whole.score_specs:
         if spec.group.startswith(groups):
             specs.append(replace(spec, main=spec.main or spec.name in shown))
     signatures = {}
-    for group, line in whole.signatures.items():
+    for group, signature in whole.signatures.items():
         if group.startswith(groups):
-            signatures[group] = line
+            signatures[group] = signature
     return replace(whole, score_specs=tuple(specs), signatures=signatures)
