@@ -10,6 +10,7 @@ from qabench.adapters.files import evaluate_systems
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.containers import prediction_rows
+from qabench.data.predictions import Predictions
 from qabench.errors import InputError, some
 from qabench.evaluation import Evaluation
 from qabench.evaluation.score_spec import Names
@@ -130,11 +131,13 @@ def evaluations_of(
             benchmark, config, path, samples, questions, **scoring_options
         )
     else:
-        if not isinstance(predictions, str | Path):
-            predictions = prediction_rows(predictions, benchmark.prediction_fields)
-        read = benchmark.read(predictions, **reading_options)
+        # A benchmark's own commands have read their predictions before.
+        if not isinstance(predictions, Predictions):
+            if not isinstance(predictions, str | Path):
+                predictions = prediction_rows(predictions, benchmark.prediction_fields)
+            predictions = benchmark.read(predictions, **reading_options)
         evaluations = evaluate_systems(
-            benchmark, config, read, questions=questions, **scoring_options
+            benchmark, config, predictions, questions=questions, **scoring_options
         )
     if scores is None:
         return evaluations
