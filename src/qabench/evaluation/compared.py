@@ -36,7 +36,7 @@ class ComparedSystems:
         notes: sentences about systems that are left out.
         others: the comparisons by further scores, if several were selected, and on groups.
         group: the grouping and the group of the questions, or None for all questions.
-        corrected: differences of a judge's scores, corrected by labels of people. Never official.
+        corrected: differences of a judge's scores, corrected by human labels. Never official.
         baseline: the label of the system that all others are compared with, or "" for all pairs.
     """
 
@@ -158,7 +158,7 @@ class ComparedSystems:
         }
 
     def _corrected_numbers(self) -> dict[str, Any] | None:
-        """Return scores and differences corrected by labels of people, or None without labels."""
+        """Return scores and differences corrected by human labels, or None without labels."""
         if not self.corrected:
             return None
         systems: dict[str, dict[str, Any]] = {}

@@ -49,7 +49,7 @@ __all__ = [
 class Comparison(ComparedSystems, Displayed):
     """A comparison of systems by a score, with its tables and documents.
 
-    Its attributes are those of ``ComparedSystems``.
+    It has the attributes of ``ComparedSystems``.
     """
 
     others: tuple[Comparison, ...] = ()
@@ -88,7 +88,7 @@ class Comparison(ComparedSystems, Displayed):
         Args:
             form: how scores are printed.
             all_scores: whether scores that are not main scores are shown, too.
-            hint: the note if some scores are hidden, with {} in place of the number of all scores.
+            hint: the note to add if some scores are hidden. {} stands for the number of all scores.
         """
         return comparison_tables([self, *self.others], form, all_scores, hint)
 
@@ -98,7 +98,7 @@ class Comparison(ComparedSystems, Displayed):
         all_scores: bool = False,
         titles: Mapping[str, str] | None = None,
     ) -> list[PaperTable]:
-        """Return tables for a paper: one per task, and for groups one per score and grouping.
+        """Return tables for a paper: one per task, and one per score and grouping.
 
         Args:
             form: how scores are printed.
@@ -114,7 +114,7 @@ class Comparison(ComparedSystems, Displayed):
     def to_latex(
         self, percent: bool = False, decimals: int | None = None, all_scores: bool = False
     ) -> str:
-        """Return the scores and the pairs as LaTeX, for the package booktabs.
+        """Return the scores and the pairs as LaTeX, for the booktabs package.
 
         Args:
             percent: whether scores are printed in percent.
@@ -136,12 +136,12 @@ class Comparison(ComparedSystems, Displayed):
         all_scores: bool = False,
         titles: Mapping[str, str] | None = None,
     ) -> str:
-        """Return the tables for a paper and those of the pairs as "latex" or "markdown"."""
+        """Return the tables for a paper and the tables of pairs as "latex" or "markdown"."""
         return comparison_document([self, *self.others], format, form, all_scores, titles)
 
 
 def check_testing(test: str, correction: str) -> None:
-    """Raise InputError for an unknown test or correction, before the work."""
+    """Raise InputError for an unknown test or correction, before any work is done."""
     if test not in TESTS:
         raise unknown_name("unknown test", test, TESTS)
     # No p-values: this checks the name of the correction only.

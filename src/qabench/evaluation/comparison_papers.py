@@ -36,7 +36,7 @@ def comparison_document(
     all_scores: bool = False,
     titles: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the tables for a paper and those of the pairs as "latex" or "markdown".
+    """Return the tables for a paper and the tables of pairs as "latex" or "markdown".
 
     Args:
         comparisons: at least one. Only the notes of the first one are used.
@@ -56,7 +56,7 @@ def comparison_document(
             texts += _pairs_in_latex(members, grouping, form, titles or {})
     corrected_titles = {table.title for table in corrected_tables(first)}
     for table in comparison_tables(comparisons, form, all_scores):
-        # The tables for a paper do not have the scores that are corrected by labels of people.
+        # The tables for a paper do not have the scores that are corrected by human labels.
         is_corrected = table.title in corrected_titles
         has_pairs = PAIR_COLUMNS[0] in table.columns
         if is_corrected and format == "latex":
@@ -72,7 +72,7 @@ def comparison_paper_tables(
     all_scores: bool = False,
     titles: Mapping[str, str] | None = None,
 ) -> list[PaperTable]:
-    """Return tables for a paper: one per task, and for groups one per score and grouping.
+    """Return tables for a paper: one per task, and one per score and grouping.
 
     Args:
         comparisons: at least one.
@@ -127,7 +127,7 @@ def marks_of(comparison: ComparedSystems) -> Marks:
     best = _best_labels(comparison)
     reference = baseline or next(iter(best), "")
     if len(best) == len(comparison.systems):
-        # If all systems are equal, bold would say nothing.
+        # If all systems are equal, none is bold.
         best = []
     better, worse = set(), set()
     # A dict as an ordered set.
@@ -163,7 +163,7 @@ def _best_labels(comparison: ComparedSystems) -> list[str]:
 def _members_by_grouping(
     comparison: ComparedSystems, of_groups: Iterable[ComparedSystems]
 ) -> dict[str, list[ComparedSystems]]:
-    """Return the comparisons on groups of the same task by the same score, by grouping."""
+    """Return, by grouping, the comparisons on groups that have the same task and score."""
     members: dict[str, list[ComparedSystems]] = {}
     for member in of_groups:
         is_of_task = member.questions == comparison.questions
@@ -187,7 +187,7 @@ def _pairs_in_latex(
     form: NumberForm,
     titles: Mapping[str, str],
 ) -> list[str]:
-    """Return the pairs of comparisons as a table for a paper in LaTeX, or [] without a pair."""
+    """Return the pairs of comparisons as a LaTeX table for a paper, or [] if there are no pairs."""
     first = comparisons[0]
     score_titles = list(dict.fromkeys(comparison.spec.title for comparison in comparisons))
     rows = []

@@ -32,7 +32,7 @@ def comparison_tables(
         comparisons: at least one.
         form: how scores are printed.
         all_scores: whether scores that are not main scores are shown, too.
-        hint: the note if some scores are hidden, with {} in place of the number of all scores.
+        hint: the note to add if some scores are hidden. {} stands for the number of all scores.
     """
     shown = shown_comparisons(comparisons, all_scores)
     tasks = {comparison.questions for comparison in shown}
@@ -55,7 +55,7 @@ def comparison_tables(
 
 
 def corrected_tables(comparison: ComparedSystems) -> list[Table]:
-    """Return the tables of values corrected by labels of people, or [] without labels."""
+    """Return the tables of values corrected by human labels, or [] without labels."""
     if not comparison.corrected:
         return []
     evaluations = comparison.evaluations

@@ -18,8 +18,8 @@ def deviations_of(evaluation: ScoredRecords, score: Score) -> list[str]:
         # The scores of other tasks are neither official nor unofficial.
         return []
     sentences = []
-    # Pass@k is an estimate from a score of the authors. That each question was asked several times
-    # is a deviation below.
+    # Pass@k is estimated from a score of the authors, so it does not deviate by itself. That each
+    # question was asked several times is reported below.
     if not (score.spec.official or score.spec.reducer):
         sentences.append("not a score of the benchmark's authors")
     sentences += _signature_deviations(evaluation, score.spec)
@@ -101,7 +101,7 @@ def _signature_deviations(evaluation: ScoredRecords, spec: ScoreSpec) -> list[st
     try:
         name = signature_name(line)
     except InputError as error:
-        # The log is of another version of qabench, or was edited.
+        # The log is from another version of qabench, or was edited.
         return [str(error)]
     if name not in evaluation.declarations:
         return [

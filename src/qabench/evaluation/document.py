@@ -34,15 +34,16 @@ def document_of(evaluation: ScoredRecords, by: Sequence[str] = ()) -> Json:
         by: groupings to add, such as "category".
 
     Returns:
-        benchmark, config, setting, name, model, created, status, path, expected, available. By score
-        name: ``scores`` (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``,
-        ``unit``, ``left_out`` and ``deviations`` (sentences; [] for an official score). The value
-        and the interval of an undefined score are None; ``undefined`` has the reason, by name.
-        ``counts`` (records by status, missing ones and all records), ``problems`` (sentences),
-        ``notes`` (sentences), ``unscored`` (why there are no scores, or None) and ``signatures``
-        by group. ``replies`` has the number of replies and of those from the cache, or is {} if
-        they are unknown. ``corrected`` has the scores of a judge corrected by labels of people, by
-        name. ``by`` is {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
+        ``FIELDS``, as in ``ScoredRecords``. By score name: ``scores`` (value), ``intervals`` (see
+        ``qabench.stats.Interval``), ``n``, ``unit``, ``left_out`` and ``deviations`` (sentences; []
+        for an official score). The value and the interval of an undefined score are None;
+        ``undefined`` has the reason, by name. ``counts`` has the number of records by status,
+        including missing ones, and of all records. ``problems`` and ``notes`` are lists of
+        sentences. ``unscored`` is why there are no scores, or None. ``signatures`` has one
+        signature per group of scores. ``replies`` has the numbers of all replies and of those from
+        the cache, or is {} if they are unknown. ``corrected`` has a judge's scores corrected by
+        human labels, by name. ``by`` is {grouping: {group: {"records", "scores", "intervals", "n",
+        "left_out"}}}.
     """
     scores = evaluation.scores()
     undefined = evaluation.undefined()

@@ -21,7 +21,7 @@ from qabench.evaluation.scored import ScoredRecords
 from qabench.evaluation.tables import correction_tables, score_table, shown_scores
 from qabench.io.tables import Displayed, Table
 
-# Replacements of characters that MLflow refuses in names.
+# Replacements for characters that MLflow refuses in names.
 _TRACKED = str.maketrans({"@": "_at_", "^": "_hat_", ",": "."})
 # The characters that MLflow does not allow in the name of a metric.
 _NOT_TRACKED = re.compile(r"[^\w\-. :/]", re.ASCII)
@@ -56,7 +56,7 @@ IN_GROUPS_TO_PANDAS = [
 class Evaluation(ScoredRecords, Displayed):
     """The records of one system on the questions of one config, with their scores.
 
-    Its attributes are those of ``ScoredRecords``.
+    It has the attributes of ``ScoredRecords``.
     """
 
     def __getitem__(self, name: str) -> Score:
@@ -96,8 +96,8 @@ class Evaluation(ScoredRecords, Displayed):
     def to_metrics(self) -> dict[str, float]:
         """Return the defined scores by names that experiment trackers accept.
 
-        MLflow accepts letters, digits and "_-. :/" only: ``mrr@10`` is ``mrr_at_10``, ``pass^2``
-        ``pass_hat_2``, and ``exact_match,first`` ``exact_match.first``.
+        MLflow accepts letters, digits and "_-. :/" only, so ``mrr@10`` becomes ``mrr_at_10``,
+        ``pass^2`` becomes ``pass_hat_2``, and ``exact_match,first`` becomes ``exact_match.first``.
         """
         metrics: dict[str, float] = {}
         for name, score in self.scores().items():
@@ -119,7 +119,7 @@ class Evaluation(ScoredRecords, Displayed):
             row = {name: getattr(record, name) for name in IN_PANDAS}
             row |= record.scores
             for grouping, members in record.groups.items():
-                # pandas shows None as a missing value, which an empty text is not.
+                # pandas treats None as a missing value, but not an empty text.
                 row[grouping] = "; ".join(members) or None
             rows.append(row)
         return pd.DataFrame(rows)
@@ -169,7 +169,7 @@ class Evaluation(ScoredRecords, Displayed):
     def to_latex(
         self, percent: bool = False, decimals: int | None = None, all_scores: bool = False
     ) -> str:
-        """Return the scores as LaTeX, for the package booktabs. See ``to_markdown``."""
+        """Return the scores as LaTeX, for the booktabs package. See ``to_markdown``."""
         return self._document("latex", number_form(percent, decimals), all_scores)
 
     def _document(self, format: str, form: NumberForm, all_scores: bool) -> str:

@@ -1,4 +1,4 @@
-"""How good a judge is: its verdicts against labels of people, overall and by group.
+"""How good a judge is: its verdicts against human labels, overall and by group.
 
 A verdict of 1/2 or more says yes, and so does a label. Sensitivity is the share of the items
 labeled yes on which the judge says yes. Specificity is the share of the items labeled no on which
@@ -131,7 +131,7 @@ def quality(judge: str, score: JudgedScore, with_groups: bool = True) -> Quality
             unreadable += 1
     if not items:
         raise InputError(f"{judge}: no item of {score.name} has a verdict and a label of people")
-    # All measures are functions of the four counts, so one jackknife serves them all.
+    # All measures are functions of the four counts, so they share these rows.
     rows = _rows(items)
     clusters = [item.independent_unit for item in items]
     measures = {}
@@ -192,7 +192,7 @@ def _groups(
 def _by_length(items: Sequence[JudgedItem]) -> dict[str, list[JudgedItem]]:
     """Return the items by the length of the whole answer, in quarters."""
     lengths = np.array([item.length for item in items])
-    # Quantiles are equal where many answers have one length: then there are fewer groups.
+    # If many answers have the same length, some quantiles are equal, so there are fewer groups.
     bounds = np.unique(np.quantile(lengths, np.linspace(0, 1, LENGTH_GROUPS + 1)[1:-1]))
     positions = np.searchsorted(bounds, lengths, side="left")
     by_position = grouped(zip(positions.tolist(), items, strict=True))
@@ -285,8 +285,8 @@ def quality_table(qualities: Sequence[Quality]) -> Table:
             notes.append(f"{quality.judge}, {quality.score.name}: {', '.join(counts)}")
     for score in scores.values():
         notes.append(
-            f"{score.name}: {score.title}. sensitivity: {score.positive} according to people, and the judge agrees; "
-            f"specificity: not {score.positive}, and the judge agrees"
+            f"{score.name}: {score.title}. sensitivity: how often the judge agrees if people say {score.positive}; "
+            f"specificity: how often it agrees if people say not {score.positive}"
         )
     columns = ["score", "measure", "judge", "value", "95% interval", "n"]
     return Table("How good the judge is", columns, rows, notes)
@@ -301,7 +301,11 @@ def _cells(quality: Quality, measure: str) -> list[Any]:
 
 
 def group_tables(qualities: Sequence[Quality], named: Sequence[str] = ()) -> list[Table]:
-    """Return tables of sensitivity and specificity by group, for named or all short groupings.
+    """Return tables of sensitivity and specificity by group.
+
+    Args:
+        qualities: the qualities.
+        named: the groupings to show. By default, all with at most ``MAX_GROUPS`` groups.
 
     Raises:
         InputError: no item has a group of a named grouping.

@@ -1,4 +1,4 @@
-"""Items that a model judged, and the scores from its verdicts, corrected by labels of people.
+"""Items that a model judged, and the scores from its verdicts, corrected by human labels.
 
 A benchmark says which of its scores are verdicts of a model (``Benchmark.judged``). People labeled
 a random part of the same items. The corrected values estimate the scores that people's labels of
@@ -37,7 +37,8 @@ class JudgedItem:
     """One verdict of a model: on an answer, or on a part of an answer.
 
     Attributes:
-        id: the question's id. With the number of the part, "ID/2", if an answer has several.
+        id: the question's id, or an id with the number of the part, such as "ID/2", if an answer
+            has several parts.
         question_id: the question's id. Items of one question are not independent.
         verdict: a number from 0 to 1, such as 1 for right.
         label: what people in the dataset said of the item, on the same scale. None if unknown.
@@ -45,7 +46,7 @@ class JudgedItem:
         question: the text of the question.
         reference: the reference answer, or "".
         groups: grouping -> the groups that the question is in.
-        length: the characters of the whole answer.
+        length: the number of characters in the whole answer.
         readable: whether the model's reply states the verdict. If it does not, ``verdict`` is what
             the official scorer reads in it.
         answered: whether there is an answer. People need not label an item without an answer.
@@ -94,7 +95,7 @@ class JudgedScore:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label of a person.
+    """A person's label of an item.
 
     Attributes:
         value: a number from 0 to 1.
@@ -121,7 +122,7 @@ def _compared(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels of people by item.
+    """Human labels by item.
 
     Attributes:
         source: the file, or "dataset".
@@ -137,8 +138,8 @@ class Labels:
     def of_score(self, score: JudgedScore, item: JudgedItem, system: str) -> Label | None:
         """Return the label for a score of a system's item, or None.
 
-        A label may be for one score, or for all scores of the item. The label for this score comes
-        first.
+        A label may be for one score, or for all scores of the item. The label for this score takes
+        precedence.
         """
         # A label for any system is used if there is none for this system.
         for key in (_key(score, item), item.id):
@@ -295,7 +296,7 @@ def _item_labels(
 
 
 def _ids_without_item(scores: Sequence[JudgedScore], labels: Labels, system: str) -> list[str]:
-    """Return the ids of labels for this or any system that are not ids of items of the scores."""
+    """Return the ids of the labels that belong to no item, among labels for this or any system."""
     item_ids: set[str] = set()
     for score in scores:
         for item in score.items:
@@ -349,8 +350,7 @@ def _values(labels: Sequence[Label | None]) -> list[float | None]:
 
 
 def _weights(labels: Sequence[Label | None]) -> list[float] | None:
-    # The weights of items without a label do not count. With 1 for these items, equal weights stay
-    # equal.
+    # Items without a label get the weight 1, which is not used, but keeps weights of 1 equal.
     weights = []
     for label in labels:
         weights.append(1.0 if label is None else label.weight)

@@ -1,4 +1,4 @@
-"""Means over answers as verdicts on the answers, so that labels of people can correct them."""
+"""Means over answers as verdicts on the answers, so that human labels can correct them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def judged_means(evaluation: ScoredRecords, judge_scores: Sequence[str] = ()) ->
 
 
 def _items(spec: ScoreSpec, records: Sequence[Record]) -> list[JudgedItem]:
-    """Return the records that have a score, with the score as the verdict on the answer."""
+    """Return an item for each record with a score, which is the verdict on the answer."""
     has_epochs = any(record.epoch > 1 for record in records)
     items = []
     for record in records:
@@ -43,7 +43,7 @@ def _items(spec: ScoreSpec, records: Sequence[Record]) -> list[JudgedItem]:
             continue
         id = record.id
         if has_epochs:
-            # The answers of the epochs differ, so each needs another label.
+            # The answers of the epochs differ, so each needs its own label.
             id = f"{record.id}/{record.epoch}"
         items.append(
             JudgedItem(

@@ -21,8 +21,9 @@ NO_LABELS = {"model_path", "cache", "max_connections", "max_retries", "timeout"}
 def labels(evaluations: Sequence[ScoredRecords]) -> list[str]:
     """Return one label per evaluation: the system's name, and what tells equal names apart.
 
-    Different benchmarks, configs and settings are always named. The folder, Inspect's name of the
-    model, server, options and date are tried in this order.
+    Benchmarks, configs and settings are named if they differ at all. If names are equal, the
+    model's folder, Inspect's name of the model, the server, options and the date are added until
+    they differ.
     """
     names, folders, models, questions, settings, servers = [], [], [], [], [], []
     options: set[str] = set()
@@ -76,8 +77,8 @@ def _distinguished(
     Args:
         names: the names of systems.
         values: what may tell systems with the same name apart.
-        questions: the questions of each system. If given, only names on the same ones are told
-            apart.
+        questions: the questions of each system. If given, only systems on the same questions are
+            told apart.
     """
     places = questions or [""] * len(names)
     triples = list(zip(names, values, places, strict=True))

@@ -9,7 +9,7 @@ SERVERS = (
     *("litellm-proxy", "llama-cpp-python", "nnterp", "ollama", "openrouter", "sagemaker"),
     *("sambanova", "sglang", "together", "transformer_lens", "vllm", "vllm-completions"),
 )
-# Providers that the name of a service follows: openai-api/SERVICE/NAME.
+# Providers that are followed by the name of a service: openai-api/SERVICE/NAME.
 WITH_SERVICE = ("openai-api", "openai-api-completions")
 
 

@@ -48,7 +48,8 @@ def tested_pairs(
 
     Args:
         evaluations: label -> evaluation. Pairs are returned in the order of the labels.
-        label_pairs: the labels of two systems each. The better one is the first of its ``Pair``.
+        label_pairs: the labels of two systems each, in any order. In a ``Pair``, the better one is
+            first.
         spec: the score.
         test: see ``qabench.stats.paired_test``.
         resamples: see ``qabench.stats.paired_test``.
@@ -239,8 +240,8 @@ def detectable_difference(
 ) -> float | None:
     """Return the smallest difference that a test of this size would find with a power of 80%.
 
-    ``qabench.stats.power.detectable`` computes it. None if so few units differ that the variance
-    says little, or if all differ by the same amount.
+    ``qabench.stats.power.detectable`` computes it. None if too few units differ to estimate the
+    variance, or if all differ by the same amount.
 
     Args:
         first: the statistics of the first system, one row per unit.

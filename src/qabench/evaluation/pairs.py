@@ -47,10 +47,10 @@ class Pair:
         answered: the number of these questions that both systems answered.
         only_first: the number of further questions for which only the first system has a score.
         only_second: the number of further questions for which only the second system has a score.
-        unanswered: the number of these questions that the first system did not answer and the
-            second did, and the other way around.
-        detectable: the smallest difference that these questions would show with a power of 80 %,
-            or None if too few of them differ, or all by the same. See ``detectable_difference``.
+        unanswered: the number of these questions that only the second system answered, and the
+            number that only the first one answered.
+        detectable: the smallest difference that these questions would show with a power of 80%, or
+            None if it cannot be estimated. See ``detectable_difference``.
     """
 
     first: str

@@ -27,7 +27,7 @@ from qabench.io.escaping import markdown_text, one_line
 
 @dataclass(frozen=True, slots=True)
 class PaperTable(PaperContent):
-    """A table for a paper, as Markdown or LaTeX. Its attributes are those of ``PaperContent``."""
+    """A table for a paper, as Markdown or LaTeX. It has the attributes of ``PaperContent``."""
 
     def formatted(self, format: str) -> str:
         """Return the table as "markdown" or "latex"."""
@@ -62,7 +62,7 @@ class PaperTable(PaperContent):
         return "\n\n".join(paragraphs) + "\n"
 
     def latex(self) -> str:
-        """Return the table as LaTeX, for the package booktabs."""
+        """Return the table as LaTeX, for the booktabs package."""
         return latex_of(self)
 
 

@@ -19,8 +19,8 @@ class Marks:
     Attributes:
         best: the labels of the systems with the best value, which are bold.
         better: the labels of the systems that are significantly better than the baseline.
-        worse: the labels of the systems that are significantly worse than the baseline, or without
-            one, than the best system.
+        worse: the labels of the systems that are significantly worse than the baseline, or than the
+            best system if there is no baseline.
         test: how differences were tested, such as "two-sided paired randomization test, p < 0.05".
         baseline: the system with which all others are compared. "" for the best system of each
             column.
@@ -45,8 +45,8 @@ class PaperColumn:
         marks: what is bold and marked.
         group: the group of questions, such as "math", or "" for all questions.
         title: the head of the column. "" for the score's title, or for the group with its n.
-        over: the head above all columns of one config, in a table of several configs. "" in a table
-            of one.
+        over: the head above all columns of one config, in a table of several configs. "" if the
+            table has one config.
     """
 
     spec: ScoreSpec
@@ -150,7 +150,7 @@ class PaperContent:
         if has_best:
             sentences.append("Bold: best score.")
         if has_differences:
-            # Nothing is better than the best system, so one mark is enough without a baseline.
+            # Without a baseline, one mark is enough: nothing is better than the best system.
             meaning = f"{BETTER} significantly worse than the best system"
             if baseline:
                 meaning = (

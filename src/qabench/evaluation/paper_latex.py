@@ -22,10 +22,10 @@ from qabench.io.tables import Table
 _LATEX_MARKS = {BETTER: r"\dagger", WORSE: r"\ddagger"}
 # The width of a line in a column's head, in characters.
 HEAD_WIDTH = 12
-# The widths of one column of a page and of the whole page in LaTeX's article, in characters.
+# The widths of one column and of the whole page in LaTeX's article class, in characters.
 ONE_COLUMN_WIDTH, FULL_WIDTH = 42, 72
-# The number of a table's lines that fit on a page of LaTeX's article, and the number of lines that
-# a block's head and rules take.
+# The number of table lines that fit on a page of LaTeX's article class, and the number of lines
+# that a block's head and rules take.
 PAGE_LINES, HEAD_LINES = 46, 5
 # The number of characters in a line of a caption.
 CAPTION_WIDTH = 70
@@ -36,10 +36,10 @@ COLUMN_SPACE = 2.5
 
 
 def latex_of(content: PaperContent) -> str:
-    """Return a table as LaTeX, for the package booktabs.
+    """Return a table as LaTeX, for the booktabs package.
 
     Columns that do not fit side by side are in blocks, one below the other. Blocks that do not fit
-    on one page are in several tables.
+    on one page are split into several tables.
     """
     blocks, width = _blocks(content)
     environment = "table"
@@ -146,7 +146,7 @@ def _tabular(content: PaperContent, columns: Sequence[PaperColumn]) -> list[str]
 
 
 def floating(table: Table, label: str) -> str:
-    """Return a table as LaTeX with its title and notes as the caption, for the package booktabs."""
+    """Return a table as LaTeX with its title and notes as the caption, for the booktabs package."""
     caption = " ".join(in_latex(as_sentence(text)) for text in [table.title, *table.notes])
     lines = [
         r"\begin{table*}[tb]",

@@ -1,4 +1,4 @@
-"""Paired differences as a table for a paper, which fits in a column of a page, as LaTeX."""
+"""Paired differences as a LaTeX table for a paper, narrow enough for one column of a page."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from qabench.evaluation.paper_content import BETTER
 from qabench.evaluation.paper_latex import NARROW, SMALL_DIGITS, in_latex
 from qabench.io.escaping import latex_text
 
-# The number of characters in a line of a column, and of lines on a page, in \footnotesize of an
-# article with two columns.
+# The number of characters per line of a column, and of lines per page, in \footnotesize of a
+# two-column article.
 COLUMN_WIDTH, LINES = 46, 50
 LINES_OF_CAPTION_AND_RULES = 12
 VERSUS = r"\enspace vs.\ "
@@ -45,7 +45,7 @@ class PairRow:
 
 
 def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -> str:
-    """Return paired differences as LaTeX, for the package booktabs.
+    """Return paired differences as LaTeX, for the booktabs package.
 
     A pair has two lines, with the interval below the difference, so that it fits in a column. Rows
     that do not fit on the page are in further tables.

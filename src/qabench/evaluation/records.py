@@ -49,7 +49,7 @@ class Record:
         answer: the text that was scored. None for failed and refused calls and for missing answers.
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
             turns. "missing" means that a file of predictions has no answer to the question.
-        statuses: group of scores -> its status, where it is not the question's: "empty" or
+        statuses: group of scores -> its status, where it differs from the question's: "empty" or
             "missing" if an answered question has nothing that the group is computed from, such as
             no passages.
         problem: why there is no answer, or a problem with the answer or the input.
@@ -210,8 +210,8 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record] | Columns) -
     computed = _computed(specs, records)
     if not computed:
         return {}
-    # Imported here because this module imports NumPy, which takes time that not every command
-    # needs.
+    # Imported here because this module imports NumPy, which is slow and which some commands do not
+    # need.
     from qabench.stats.intervals import interval_of_units
 
     scores = {}
@@ -230,8 +230,8 @@ def values_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
 class Columns:
     """Records as columns, from which the scores of all records and of groups are computed.
 
-    A report has the scores of many groups, and collecting the numbers of each group again from its
-    records takes longer than all that is computed from them.
+    A report has the scores of many groups, and collecting each group's numbers from its records
+    would take longer than computing the scores.
 
     Attributes:
         ids: the question's id of each record.
@@ -388,7 +388,7 @@ def _complete_rows(spec: ScoreSpec, columns: Columns) -> tuple[list[str], Array]
     import numpy as np
 
     rows = np.column_stack([columns.values[name] for name in spec.needs])
-    # The positions of the rows without a missing value: a sum with one of them would be NaN.
+    # A missing value is NaN, which would make every sum with it NaN.
     complete = np.flatnonzero(np.isfinite(rows).all(axis=1))
     return [columns.ids[position] for position in complete.tolist()], rows[complete]
 

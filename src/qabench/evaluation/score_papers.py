@@ -50,7 +50,7 @@ def paper_tables(
     by_questions = grouped((evaluation.questions, evaluation) for evaluation in evaluations)
     configs = []
     for members in by_questions.values():
-        # Labels must only tell the systems on one config apart, so they are made for each config.
+        # Labels only have to tell apart the systems on one config, so they are made per config.
         configs.append(dict(zip(labels(members), members, strict=True)))
     tables: list[PaperTable] = []
     for together in _with_common_systems(configs):
@@ -113,7 +113,10 @@ def _column(systems: Systems, spec: ScoreSpec) -> PaperColumn:
 
 
 def _comparable(systems: Systems) -> Systems | None:
-    """Match the questions of another task's logs, or return None if the questions differ."""
+    """Return the systems with matched questions if they are logs of another task, else unchanged.
+
+    None if these questions differ.
+    """
     evaluations = list(systems.values())
     if evaluations[0].benchmark:
         return systems

@@ -90,7 +90,7 @@ class ScoreSpec:
         return self.columns or (self.name,)
 
     def at(self, cutoff: str) -> ScoreSpec:
-        """Return the score of one cutoff, such as ``mrr@10`` of ``mrr@k``."""
+        """Return the score for one cutoff, such as ``mrr@10`` for ``mrr@k``."""
 
         def with_cutoff(text: str) -> str:
             if not text.endswith(CUTOFF):
@@ -193,7 +193,7 @@ def present(specs: Sequence[ScoreSpec], columns: Sequence[str]) -> list[ScoreSpe
 
 
 def split_names(names: Sequence[str] | str, whole: Sequence[str] = ()) -> list[str]:
-    """Return the names in a list or in strings with commas. Names in ``whole`` contain commas."""
+    """Return the names in a list or in strings with commas. Names in ``whole`` are not split."""
     texts = [names] if isinstance(names, str) else names
     names_in_order: list[str] = []
     for text in texts:
@@ -207,7 +207,7 @@ def split_names(names: Sequence[str] | str, whole: Sequence[str] = ()) -> list[s
 
 
 def stems(names: Names) -> list[str] | None:
-    """Return the names without pass@k and pass^k, such as "acc.strict" of "acc.strict.pass@2"."""
+    """Return the names without pass@k and pass^k, such as "acc.strict" for "acc.strict.pass@2"."""
     if names is None:
         return None
     texts = [names] if isinstance(names, str) else names
@@ -223,7 +223,7 @@ def stems(names: Names) -> list[str] | None:
 
 
 def without_readable(specs: Sequence[ScoreSpec]) -> list[ScoreSpec]:
-    """Return the scores without those that are other scores over readable replies only."""
+    """Return the scores except those over readable replies only (see ``ScoreSpec.readable``)."""
     over_readable = {spec.readable for spec in specs}
     return [spec for spec in specs if spec.name not in over_readable]
 
@@ -231,11 +231,11 @@ def without_readable(specs: Sequence[ScoreSpec]) -> list[ScoreSpec]:
 def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[ScoreSpec]:
     """Return the scores with these names, and the scores of the groups with these names.
 
-    Every option and argument that selects scores uses this function. Tables show a score that is
-    selected by its own name, as they show the main scores.
+    Every option and argument that selects scores uses this function. A score that is selected by
+    its own name becomes a main score, so that tables show it.
 
     Args:
-        specs: all scores. Those for every cutoff can be named with one, such as "mrr@10".
+        specs: all scores. A score "@k" is selected with a cutoff, such as "mrr@10".
         names: names of scores and of groups. None selects all scores.
         title: what has the scores, such as "one of the logs", for the error.
 

@@ -72,7 +72,7 @@ class ScoredRecords:
             signature's name.
         failures_official: whether the authors' results contain questions without an answer.
         given_name: the name that the user gave to the system (``qabench run --name``), or "".
-        corrections: scores of a judge, corrected by labels of people. Never official.
+        corrections: scores of a judge, corrected by human labels. Never official.
     """
 
     path: str
@@ -113,7 +113,7 @@ class ScoredRecords:
         ids = set()
         for record in self.records:
             is_answered = record.status in (ANSWERED, CUT_OFF)
-            # In logs of other tasks, the answer may be a file or a call of a tool.
+            # In logs of other tasks, the answer may be a file or a tool call.
             if is_answered or (record.scores and not self.benchmark):
                 ids.add(record.id)
         return ids
@@ -133,7 +133,7 @@ class ScoredRecords:
 
     @property
     def name(self) -> str:
-        """Return the name of the system in all outputs: the given one, or that of its model."""
+        """Return the name of the system in all outputs: the given name, or the model's name."""
         if self.given_name or self.setting == PREDICTIONS:
             return self.given_name or self.model
         return model_name(self.model, self.arguments.get("model_path"))
@@ -158,13 +158,13 @@ class ScoredRecords:
         """Return the scores of records, given as columns: of all records, or of a group."""
         if not self.answered:
             return {}
-        # A system that returned no passages at all has no score of retrieval, rather than 0.
+        # A system that returned no passages at all has no retrieval scores, instead of 0.
         unanswered = self.unanswered_groups()
         specs = [spec for spec in self.score_specs if spec.group not in unanswered]
         return scores_of(specs, columns)
 
     def unanswered_groups(self) -> set[str]:
-        """Return the groups of scores for which no answer has anything, such as no passages."""
+        """Return the groups of scores that no answer has anything for, such as any passages."""
         return set(self.once("unanswered groups", self._find_unanswered_groups))
 
     def _find_unanswered_groups(self) -> set[str]:
@@ -179,7 +179,7 @@ class ScoredRecords:
         return unanswered
 
     def undefined(self) -> dict[str, str]:
-        """Return why scores are undefined, by name, such as a recall of errors without errors."""
+        """Return why scores are undefined, by name. A recall of errors needs an error, for example."""
         if not self.answered:
             return {}
         scores = self.scores()

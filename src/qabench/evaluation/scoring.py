@@ -156,7 +156,8 @@ class Scorer:
         """Return one signature per group of scores.
 
         Args:
-            items: the items to score. lm-evaluation-harness asks before there are any.
+            items: the items to score. Empty if the signatures are needed before there are any, as
+                for lm-evaluation-harness.
             about: the benchmark, the data, and how a model was asked, in this order.
         """
         signatures = {}

@@ -82,8 +82,8 @@ def correction_tables(evaluations: Sequence[ScoredRecords], labels: Sequence[str
             by_label[label] = evaluation.corrections
     if not by_label:
         return []
-    # Imported here because this module imports NumPy, which takes time that not every command
-    # needs.
+    # Imported here because this module imports NumPy, which is slow and which some commands do not
+    # need.
     from qabench.evaluation.judged import correction_table
 
     return [correction_table(by_label)]

@@ -13,7 +13,7 @@ scores). Efron and Tibshirani, An Introduction to the Bootstrap, 1993 (standard 
 jackknife). Koehn, Statistical Significance Tests for Machine Translation
 Evaluation, EMNLP 2004 (paired bootstrap). Noreen, Computer-Intensive Methods for Testing
 Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization). Phipson and Smyth,
-Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
+Permutation P-values Should Never Be Zero, 2010 (counting the observed sample).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ FEWEST_DIFFERING = 6
 def agreeing_bounds(
     bounds: tuple[float, float], difference: float, p_value: float, limit: float
 ) -> Bounds:
-    """Adjust bounds so that 0 is inside exactly if the difference is not significant.
+    """Adjust bounds so that 0 is inside if and only if the difference is not significant.
 
     Bounds that are computed by another method than the p-value contradict it only if p is close to
     the level. Then the bound next to 0 is moved to 0, or just beyond. If a bound is infinite,
@@ -68,9 +68,9 @@ def mean_bounds(
 ) -> tuple[float, float]:
     """Return the bounds of a difference of means.
 
-    0/1 scores have the interval of Bonett and Price. For other scores, the bounds are the widest
-    ones of several intervals: of the inverted test, of Student's t, and for fractions that differ
-    on few units, of ``_few_changes_bounds``.
+    0/1 scores have the interval of Bonett and Price. For other scores, the bounds are the outermost
+    ones of several intervals: the inverted test, Student's t and, for fractions that differ on few
+    units, ``_few_changes_bounds``.
 
     Args:
         first: sum and count of each unit, of the first system.
@@ -155,8 +155,8 @@ def bonett_price(first_only: float, second_only: float, n: float) -> tuple[float
     questions.
 
     Args:
-        first_only: the share of the items that only the first system has right.
-        second_only: the share that only the second one has right.
+        first_only: the share of the items that only the first system gets right.
+        second_only: the share that only the second system gets right.
         n: the number of items, which need not be whole.
     """
     first = (first_only * n + 1) / (n + 2)
@@ -268,8 +268,8 @@ def _halved_weights(weights: Array, draws: int, seed: int) -> Array:
 
 def _fewest_extreme(draws: int, exact: bool) -> int:
     """Return the smallest number of extreme draws whose p-value is not significant."""
-    # If the draws are random, the observed sample counts as one of them: no p-value is 0 (Phipson
-    # and Smyth 2010). If all flips are enumerated, the observed sample is among them.
+    # If the draws are random, the observed sample counts as one of them, so that no p-value is 0
+    # (Phipson and Smyth 2010). If all flips are enumerated, the observed sample is among them.
     observed = 0 if exact else 1
     # Rounded down, the p-value of this number may still be below the level.
     needed = max(0, int(SIGNIFICANCE * (draws + observed)) - observed)
@@ -285,7 +285,7 @@ def unit_scores(rows: Array) -> Array:
 
 
 def are_means(first: Array, second: Array, function: Function) -> bool:
-    """Return whether both scores are means, and each unit has as many items in both systems."""
+    """Return whether both scores are means, and each unit has equally many items in both systems."""
     return function is mean and bool((first[:, 1] == second[:, 1]).all())
 
 

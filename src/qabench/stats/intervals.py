@@ -1,6 +1,6 @@
 """Intervals of scores: Clopper-Pearson for fractions, Student's t for other scores.
 
-For fractions other than 0/1 scores, the interval is that of an effective number of items.
+For fractions other than 0/1 scores, the interval is computed for an effective number of items.
 ``score_bounds`` has the details.
 """
 
@@ -48,7 +48,7 @@ class Interval:
         mean: the score of all items: their mean, or the value of the function of
             ``score_interval``.
         standard_error: the standard error by the jackknife, 0 for a single item.
-        low: the interval's lower bound, or None if the items are too few or too equal for an
+        low: the interval's lower bound, or None if the items are too few or too similar for an
             interval.
         high: the interval's upper bound. It is None if ``low`` is None.
         confidence: the level of the interval.
@@ -152,8 +152,8 @@ def score_bounds(rows: Array, function: Function, observed: float, left_out: Arr
         return _binary_bounds(row_scores, function)
     variance = jackknife_variance(left_out)
     if is_fraction and observed in (0, 1) and np.isfinite(left_out).all() and variance == 0:
-        # All rows are right (or wrong), but the score of a single row is undefined. Half of the
-        # rows count, as in ``_binary_bounds``.
+        # All rows are right (or wrong), but the score of a single row is undefined. Only half of
+        # the rows are counted, as in ``_binary_bounds``.
         half = len(rows) / 2
         return clopper_pearson(observed * half, half)
     # The rows are equal, or the variance is NaN because the score is undefined without one of them.
@@ -185,8 +185,8 @@ def _binary_bounds(row_scores: Array, function: Function) -> Bounds:
     share = float(round(row_scores.sum()) / count)
     size = float(count)
     if function is not mean and share in (0, 1):
-        # At 0 and 1, other scores than means may change more with one row than a mean does: F1
-        # counts a true positive twice, and a row may have many claims. So half of the rows count.
+        # At 0 and 1, one row may change other scores more than it would change a mean: F1 counts a
+        # true positive twice, and a row may have many claims. So only half of the rows are counted.
         size = count / 2
     return clopper_pearson(share * size, size)
 

@@ -51,7 +51,7 @@ class Difference:
     """The difference of two systems' scores on the same items (first minus second).
 
     Attributes:
-        interval: the difference and its interval, which has 0 inside exactly if p is not below
+        interval: the difference and its interval, which contains 0 if and only if p is not below
             ``SIGNIFICANCE``.
         p_value: two-sided. See the test that computed it.
     """
@@ -72,21 +72,23 @@ def paired_test(
 ) -> Difference:
     """Test whether two systems differ on the same items.
 
-    Both systems have one score per item, aligned, or with ``function`` one row of statistics.
-    ``score_interval`` describes the other arguments and the errors.
+    Both systems have one score per item, or one row of statistics per item if there is a
+    ``function``, with the items in the same order. ``score_interval`` describes the other arguments
+    and the errors.
 
-    The interval contains 0 exactly if p is 0.05 or more. For a mean, it consists of the differences
-    that the randomization test does not reject (``inverted_test``). For 0/1 scores, it is the
-    interval of Bonett and Price, and for other functions Student's t interval with the variance of
-    the jackknife.
+    The interval contains 0 if and only if p is 0.05 or more. For means of 0/1 scores, it is the
+    interval of Bonett and Price. For other means, it covers the differences that the randomization
+    test does not reject, and Student's t interval (``mean_bounds``). For other functions, it is
+    Student's t interval with the jackknife's variance. The bootstrap's interval has the differences
+    that this test does not reject (``bootstrap_bounds``).
 
     Args:
         test: "randomization" swaps the results of the systems on items (or whole questions) at
             random. For a mean this is the sign-flip permutation test. The p-value is the share of
-            swapped differences that are at least as far from zero as the observed one: exact if
-            there are at most ``resamples`` ways to swap the items that differ. Otherwise over
-            ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples +
-            1). "bootstrap" draws items with replacement. The p-value is the share of resampled
+            swapped differences that are at least as far from zero as the observed one. It is exact
+            if there are at most ``resamples`` ways to swap the items that differ. Otherwise, it is
+            estimated from ``resamples`` random swaps, counting the observed sample: (extreme + 1) /
+            (resamples + 1). "bootstrap" draws items with replacement. The p-value is the share of resampled
             differences whose distance from the observed difference is at least the distance of the
             observed difference from zero, counting the observed sample. For few items, this p-value
             is too small, and the intervals are too narrow.
@@ -216,7 +218,7 @@ def paired_tests(
 def _drawn_scores(
     systems: Mapping[Any, Array], function: Function, resamples: int, seed: int
 ) -> dict[Any, Array]:
-    """Return each system's scores of the resamples."""
+    """Return each system's scores on the resamples."""
     # One draw for all systems keeps the pairing of their items.
     tables = list(systems.values())
     sums = drawn_sums(np.hstack(tables), resamples, seed)
@@ -256,7 +258,7 @@ def _swaps(
     random swaps, because each chunk of pairs starts from the seed.
     """
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        # Chunks bound the memory. Their results do not depend on their size.
+        # Chunks limit the memory. The results do not depend on the size of the chunks.
         chunk = pairs[start : start + PAIRS_AT_ONCE]
         yield from _swaps_of_chunk(systems, chunk, function, resamples, seed)
 

@@ -1,4 +1,4 @@
-"""What a paired test of two systems can show: the smallest difference, and how many questions it needs.
+"""The power of a paired test: the smallest difference that it detects, and how many questions it needs.
 
 Source of the normal approximation: Cohen, Statistical Power Analysis for the Behavioral Sciences,
 1988. Source of the split of a variance between and within questions: Miller, Adding Error Bars to
@@ -42,7 +42,7 @@ def questions_needed(
     Args:
         deviation: the standard deviation of the questions' differences.
         difference: the difference that the test should find.
-        power: the probability to find it.
+        power: the probability of finding it.
         is_binary: whether each question scores 0 or 1.
 
     Examples:

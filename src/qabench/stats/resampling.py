@@ -68,7 +68,7 @@ def subset_sums(rows: Array) -> Array:
 
 
 def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
-    """Return sums over random subsets of half of the rows on average: (resamples, columns)."""
+    """Return sums over random subsets with half of the rows on average: (resamples, columns)."""
     size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))

@@ -23,7 +23,7 @@ Values = Sequence[float] | Statistics
 Clusters = Sequence[Hashable] | None
 """Each item's question, if one question gives several items."""
 Function = Callable[..., Array]
-"""From summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
+"""Maps summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
 
 # Sums in another order differ in their last digits. Numbers count as equal if they differ by at
 # most this share of the largest one.
