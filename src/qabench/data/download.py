@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -45,11 +47,13 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
     part = destination.with_name(destination.name + ".incomplete")
     try:
         resumed = _transfer(source, part, progress)
-        # If the part of an earlier download is wrong, try once more from the start.
-        if find_mismatch(part, source) and resumed:
+        wrong = find_mismatch(part, source)
+        if wrong and resumed:
+            # The part of an earlier download may be wrong, so try once more from the start.
             part.unlink()
             _transfer(source, part, progress)
-        if wrong := find_mismatch(part, source):
+            wrong = find_mismatch(part, source)
+        if wrong:
             part.unlink()
             raise DigestMismatch(
                 f"{source}: {request_url(source)} is not the pinned content: {wrong}. It is published at {source.url}."
@@ -70,51 +74,79 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
     """
     if source.size and _size(part) > source.size:
         part.unlink()
-    largest = _size(part)
-    if largest and largest == source.size:
+    transfer = _Transfer(source, part, progress)
+    if transfer.most_received and transfer.most_received == source.size:
         # The earlier download is complete, but not yet verified.
         return True
-    resumed = False
-
-    def attempt() -> None:
-        nonlocal resumed
-        size = _size(part)
-        headers = {"Range": f"bytes={size}-"} if size else None
-        with client.stream(request_url(source), headers=headers) as response:
-            if response.status_code == 416 and size:
-                # The earlier download is complete, or is not the start of the file.
-                resumed = True
-                return
-            check_status(response)
-            at = size if response.status_code == 206 else 0
-            start = f"bytes {at}-"
-            if not response.headers.get("Content-Range", start).startswith(start):
-                part.unlink(missing_ok=True)
-                raise HttpError("invalid response", "another range than requested", transient=True)
-            resumed = resumed or at > 0
-            with part.open("ab" if at else "wb") as file:
-                # With a chunk size, a dropped connection would lose an incomplete chunk.
-                for chunk in response.iter_bytes():
-                    file.write(chunk)
-                    at += len(chunk)
-                    if progress is not None:
-                        progress(source, at, source.size)
-                file.flush()
-                os.fsync(file.fileno())
-        if source.size and at < source.size:
-            raise HttpError("incomplete response", f"{at} of {source.size} bytes", transient=True)
-
-    def has_grown() -> bool:
-        nonlocal largest
-        before, largest = largest, max(largest, _size(part))
-        return largest > before
-
     limits = Limits(source.size or _MAX_PLAIN_FILE_BYTES, SECONDS_PER_ATTEMPT, redirects="any")
     # Size, digest and byte ranges are those of the file, not of a compressed response.
     headers = {"Accept-Encoding": "identity"}
     with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
-        client.retrying(attempt, has_grown)
-    return resumed
+        client.retrying(partial(transfer.attempt, client), transfer.has_grown)
+    return transfer.resumed
+
+
+@dataclass(slots=True)
+class _Transfer:
+    """A download in several attempts, each of which continues after the bytes received so far.
+
+    Attributes:
+        source: the file to download.
+        part: the file with the bytes received so far, which may be of an earlier download.
+        progress: called after each chunk.
+        resumed: whether an attempt continued an earlier one or an earlier download.
+        most_received: the largest size of ``part`` so far.
+    """
+
+    source: SourceFile
+    part: Path
+    progress: Progress | None
+    resumed: bool = False
+    most_received: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.most_received = _size(self.part)
+
+    def attempt(self, client: HttpClient) -> None:
+        """Request the rest of the file and append it to ``part``.
+
+        Raises:
+            HttpError: the request failed, or the response is invalid or incomplete.
+            OSError: ``part`` cannot be written.
+        """
+        size = _size(self.part)
+        headers = {"Range": f"bytes={size}-"} if size else None
+        with client.stream(request_url(self.source), headers=headers) as response:
+            if response.status_code == 416 and size:
+                # The earlier download is complete, or is not the start of the file.
+                self.resumed = True
+                return
+            check_status(response)
+            # A server that does not know ranges sends the whole file, with another status than 206.
+            at = size if response.status_code == 206 else 0
+            start = f"bytes {at}-"
+            if not response.headers.get("Content-Range", start).startswith(start):
+                self.part.unlink(missing_ok=True)
+                raise HttpError("invalid response", "another range than requested", transient=True)
+            self.resumed = self.resumed or at > 0
+            with self.part.open("ab" if at else "wb") as file:
+                # With a chunk size, a dropped connection would lose an incomplete chunk.
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+                    at += len(chunk)
+                    if self.progress is not None:
+                        self.progress(self.source, at, self.source.size)
+                file.flush()
+                os.fsync(file.fileno())
+        if self.source.size and at < self.source.size:
+            message = f"{at} of {self.source.size} bytes"
+            raise HttpError("incomplete response", message, transient=True)
+
+    def has_grown(self) -> bool:
+        """Tell whether ``part`` is larger than ever before, which is progress."""
+        before = self.most_received
+        self.most_received = max(before, _size(self.part))
+        return self.most_received > before
 
 
 def _size(part: Path) -> int:

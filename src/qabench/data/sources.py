@@ -1,4 +1,10 @@
-"""Verified local paths of pinned files: from a mirror folder, from the cache, or by a download."""
+"""Local paths of pinned files: in a mirror folder, in the cache, or downloaded to the cache.
+
+``local_path`` is for users of the content, which it verifies, and downloads if necessary. The others
+use no network: ``find_local`` returns the file that is there, unverified, ``available`` says whether
+it is in a mirror or in the cache, and ``cache_path`` is where a download goes. ``check`` and
+``fetch`` do the same for many files and report errors instead of raising them.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +55,11 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> Path
 
 def available(source: SourceFile) -> Where | None:
     """Return where ``source`` is on this machine, unverified: "mirror", "cache" or None."""
-    return _place(source, find_local(source))
+    return _where(source, find_local(source))
 
 
-def _place(source: SourceFile, path: Path | None) -> Where | None:
+def _where(source: SourceFile, path: Path | None) -> Where | None:
+    """Return which kind of folder a local path of ``source`` is in."""
     if path is None:
         return None
     return "cache" if path == cache_path(source) else "mirror"
@@ -74,9 +81,13 @@ def local_path(
     """
     local = find_local(source, ignore_mirror=ignore_mirror)
     forbidden = offline_variable()
-    # A damaged mirror is never skipped silently. Without network, neither is a damaged cache.
-    if local and (local != cache_path(source) or forbidden or not find_mismatch(local, source)):
-        return _verified(source, local)
+    if local is not None:
+        # A damaged file in the cache is replaced by a download. One in a mirror is never skipped
+        # silently, and without network, neither is one in the cache.
+        may_replace = local == cache_path(source) and not forbidden
+        if not (may_replace and find_mismatch(local, source)):
+            # The file is not read twice, because ``find_mismatch`` keeps digests.
+            return _verified(source, local)
     # With HF_HUB_OFFLINE, the cache of ``datasets`` may still have the rows of a dataset.
     if forbidden and not (isinstance(source, HubFile) and forbidden == "HF_HUB_OFFLINE"):
         raise _unavailable(source, f"the network is not used, because {forbidden} is set")
@@ -84,6 +95,7 @@ def local_path(
 
 
 def _verified(source: SourceFile, path: Path) -> Path:
+    """Return ``path``. Raises DigestMismatch if its content is not the pinned one."""
     if wrong := find_mismatch(path, source):
         raise DigestMismatch(
             f"{source}: {path} is not the pinned content: {wrong}. Delete it (or remove its folder from "
@@ -178,7 +190,7 @@ class FileResult:
     @property
     def where(self) -> Where | None:
         """Return where the local file is, or None without one."""
-        return _place(self.source, self.path)
+        return _where(self.source, self.path)
 
     @property
     def ok(self) -> bool:
@@ -238,8 +250,15 @@ def _in_folder(source: SourceFile, folder: Path) -> Path:
 def _result(
     source: SourceFile,
     action: Callable[[SourceFile], tuple[Path, str]],
-    find: Callable[[SourceFile], Path | None] = find_local,
+    find_after: Callable[[SourceFile], Path | None] = find_local,
 ) -> FileResult:
+    """Return the result of an action on a file, also if it raises an error.
+
+    Args:
+        source: the file.
+        action: returns the local path and a note.
+        find_after: finds the local file after an error, such as a damaged one.
+    """
     state: State = "failed"
     try:
         return FileResult(source, "ok", *action(source))
@@ -249,4 +268,4 @@ def _result(
         state, note = "missing", str(error).partition("\n")[0]
     except (OSError, QabenchError) as error:
         note = str(error)
-    return FileResult(source, state, find(source), note)
+    return FileResult(source, state, find_after(source), note)
