@@ -112,7 +112,7 @@ class DatasetTable:
     data: HubDataset | None = None
 
     def config(self, name: str | None) -> Config:
-        """Return the config of that name, or the default one.
+        """Return the config with this name, or the default config for None.
 
         Raises:
             InputError: an unknown name. The message lists the allowed ones.

@@ -32,7 +32,7 @@ PUBLISHED["value"] = "float64"
 
 
 def features(declared: Any) -> Any:
-    """Return the features that a type, a list with one type, or an object of these declares.
+    """Return the features of a declaration, which is a type, a list with one type, or an object.
 
     The type "json" becomes a string column whose feature says that the strings are JSON text.
     """
@@ -162,8 +162,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
     def _path(self, file: Any) -> Path:
         # ``dl_manager.download`` is not used because it neither verifies checksums nor knows
-        # mirrors. ``isinstance(file, Path)`` is not used because streaming replaces ``Path`` in this
-        # module.
+        # mirrors. ``isinstance(file, Path)`` is not used because streaming replaces ``Path`` in
+        # this module.
         return file if self._own_files is not None else self._table.open_path(file)
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
@@ -263,7 +263,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 class RowsBuilder(BenchmarkBuilder):
-    """A builder for JSON files whose objects are the rows.
+    """A builder for JSON Lines files whose objects are the rows.
 
     Columns and types are inferred from all rows of the config. A column without values, such as the
     answers of a held-out config, gets its type from the default config.

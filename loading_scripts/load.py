@@ -256,7 +256,7 @@ def load_dataset(
 def _benchmark_and_config(
     path: str | None, name: str | None, config: str | None
 ) -> tuple[str, str | None]:
-    """Return the benchmark and the config of the arguments of ``load_dataset``."""
+    """Return the benchmark and the config that the arguments of ``load_dataset`` name."""
     if path is None:
         path, name = name, None
     if path is None:

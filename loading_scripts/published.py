@@ -37,7 +37,7 @@ class PublishedScore:
 
 
 def published_rows(path: Path) -> Iterator[Json]:
-    """Yield the rows of a ``leaderboard.json``. Raises DataError that names file, row and field."""
+    """Yield the rows of a ``leaderboard.json``. Raises a DataError that names file, row and field."""
     for row in read_json_list(path):
         row.only("system", "setting", "config", "metric", "value", "source")
         texts = {key: row.get(key, str) for key in ("system", "config", "metric", "source")}

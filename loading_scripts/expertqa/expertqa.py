@@ -14,9 +14,9 @@ class ExpertQA(BenchmarkBuilder):
     """Builds ExpertQA's configs.
 
     The configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
-    have the split train, and ``random``, ``domain``, lfqa_random and lfqa_domain have train,
-    validation and test. The column ``answers`` is a list of structs, each with the name of its
-    system. The config ``questions`` and the ``lfqa`` configs lack this column.
+    have the split train. The configs ``random``, ``domain``, lfqa_random and lfqa_domain have the
+    splits train, validation and test. The column ``answers`` is a list of structs, each with the
+    name of its system. The config ``questions`` and the ``lfqa`` configs lack this column.
     """
 
     BENCHMARK = "expertqa"

@@ -77,7 +77,7 @@ def parse_answers(row: SourceRow) -> Json:
 
     Such rows are in all files except ``r1_data_anon.jsonl`` and the ``lfqa`` files. ``answers``, in
     the source a dict of answers by system, becomes a list. Fields that the source lacks, such as
-    the labels of an answer that is not annotated yet, are null. Raises DataError that names file,
+    the labels of an answer that is not annotated yet, are null. Raises a DataError that names file,
     line and field.
     """
     return _question(row) | {"answers": _answers(row)}
@@ -98,7 +98,7 @@ def parse_lfqa(row: SourceRow) -> Json:
 
 
 def question_id(question: str) -> str:
-    """Return the first 12 hex digits of the SHA-256 of a question, because the source has no ids."""
+    """Return a question's id, 12 hex digits of its text's SHA-256, because the source has no ids."""
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

@@ -15,8 +15,8 @@ from qabench.loading_scripts.fanoutqa.parse import read_rows
 class FanOutQA(BenchmarkBuilder):
     """Builds FanOutQA's configs.
 
-    The configs dev, dev_nov23 and sample have the split validation, and test, test_nov23 and
-    leaderboard the split test. ``answer`` and ``decomposition`` are JSON text for
+    The split of the configs dev, dev_nov23 and sample is validation. The split of test, test_nov23
+    and leaderboard is test. ``answer`` and ``decomposition`` are JSON text for
     ``qabench.data.answers.loads``. Test questions have neither.
     """
 

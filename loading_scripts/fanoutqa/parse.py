@@ -33,7 +33,7 @@ def parse_dev(row: SourceRow) -> Json:
     """Return a development question: a row of ``fanout-final-dev.json``.
 
     Answer and decomposition become JSON text, and necessary_evidence the list of the pages in the
-    decomposition. Raises DataError that names file, row and field.
+    decomposition. Raises a DataError that names file, row and field.
     """
     row.only("id", "question", "decomposition", "answer", "categories")
     evidence = list(_evidence(row))

@@ -1,9 +1,9 @@
 """Chunks of the chapters, and which of the chunks contain the components of a question's answer.
 
 The author of the benchmark splits with llama-index (500 tokens, 64 of overlap). Here, splitting
-needs neither a model nor a download, because a token is a word or a punctuation mark. A chapter has
-between 1.2% fewer and 0.2% more such tokens than tokens of OpenAI's cl100k. A sentence ends by the
-rules below or at the end of a line.
+needs neither a model nor a download, because a token is a word or a punctuation mark. The chapters
+have between 1.2% fewer and 0.2% more of these tokens than cl100k tokens (OpenAI). A sentence ends
+by the rules below or at the end of a line.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CHUNKER = "sentences-1"
 MAX_ABBREVIATION_CHARACTERS = 16
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-# A sentence's final mark, closing quotes and brackets, whitespace, and (not part of the match) a
-# character that can begin a sentence.
+# The mark that ends a sentence, closing quotes and brackets, whitespace, and (not part of the match)
+# a character that can begin a sentence.
 STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_`]*+\s++(?=[^\sa-z,;:)\]])")
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"

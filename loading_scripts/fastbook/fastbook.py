@@ -25,9 +25,9 @@ class Fastbook(BenchmarkBuilder):
     """Builds fastbook's configs.
 
     The configs corpus and chunks have the split corpus. The configs questions, keywords, contexts,
-    qrels and leaderboard have the split test. The sample has the same configs. ``id`` ("13-4": chapter and
-    question number) joins questions with keywords, and with ``query_id`` of contexts and qrels.
-    ``chapter`` joins them with the corpus. ``doc_id`` joins qrels and chunks.
+    qrels and leaderboard have the split test. The sample has the same configs. ``id`` ("13-4":
+    chapter and question number) joins questions with keywords, and with ``query_id`` of contexts
+    and qrels. ``chapter`` joins them with the corpus. ``doc_id`` joins qrels and chunks.
     """
 
     BENCHMARK = "fastbook"

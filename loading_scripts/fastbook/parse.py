@@ -29,14 +29,14 @@ def parse_question(row: SourceRow) -> Json:
     """Return a question: an object of the list in ``fastbook-benchmark.json``.
 
     The id is "chapter-question_number". The other fields are the source's. In answer_context, the
-    flags are booleans and answer_component is a list of strings. Raises DataError that names file,
-    row and field.
+    flags are booleans and answer_component is a list of strings. Raises a DataError that names
+    file, row and field.
     """
     return _with_id(row.read(QUESTION))
 
 
 def parse_contexts(row: SourceRow) -> list[Json]:
-    """Return the relevant passages of a question, in order, with indexes from 0."""
+    """Return the relevant passages of a question in order. Components and contexts count from 0."""
     question = parse_question(row)
     passages = []
     for i, component in enumerate(question["answer_context"]):
@@ -61,8 +61,8 @@ def read_chapter(path: Path) -> Json:
 
     The leading digits of its file name are the chapter's number. The title is the first top-level
     heading of a markdown cell. See ``chapter_text`` for the text. ``cells`` are all cells,
-    including the questionnaire, with position (from 0), cell_type and source. Raises DataError that
-    names file and field.
+    including the questionnaire, with position (from 0), cell_type and source. Raises a DataError
+    that names file and field.
     """
     notebook = SourceRow.of(read_json(path), str(path)).only(
         "cells", "metadata", "nbformat", "nbformat_minor"
@@ -97,7 +97,7 @@ def chapter_text(cells: Iterable[Row]) -> str:
 
 
 def _with_id(values: Json) -> Json:
-    """Return the values with the id of the question in all configs, such as "13-4"."""
+    """Return the values of a question with the id that it has in all configs, such as "13-4"."""
     return {"id": f"{values['chapter']}-{values['question_number']}"} | values
 
 
@@ -172,7 +172,7 @@ def read_questions(path: Path) -> Iterator[SourceRow]:
 
 
 def read_keywords(path: Path) -> Iterator[Json]:
-    """Yield the keyword queries of a CSV file. Its header must be ``KEYWORDS``.
+    """Yield the keyword queries of a CSV file with the header ``KEYWORDS``. Skips blank lines.
 
     Raises:
         DataError: the file has another format. The message names file and line.

@@ -43,7 +43,7 @@ def parse_row(row: SourceRow) -> Json:
     ``id`` equals ``index``. The other fields have the source's names. ``response`` is a string or
     None. ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of the same
     length. ``type`` is a list of that length or empty. ``ref`` and ``ref_contents`` are lists whose
-    lengths may differ. Raises DataError that names file, line and field.
+    lengths may differ. Raises a DataError that names file, line and field.
     """
     values = row.read(FIELDS)
     n = len(values["segmented_response"])

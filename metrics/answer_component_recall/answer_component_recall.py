@@ -26,10 +26,10 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
             components, dicts with `context` (list of strings), `explicit_context` and
             `extraneous_answer` (booleans), or that list as JSON text.
         k: the cutoff, or a list of cutoffs; 10 by default.
-        skip_empty_contexts: unofficial: leave out components without context, which no system can
+        skip_empty_contexts: (unofficial) leave out components without context, which no system can
             retrieve.
-        skip_extraneous: unofficial: leave out components that go beyond the question.
-        explicit_only: unofficial: leave out components that their contexts only imply.
+        skip_extraneous: (unofficial) leave out components that go beyond the question.
+        explicit_only: (unofficial) leave out components that their contexts only imply.
         per_question: also return each question's score.
     Returns:
         recall@10 (and so on for each k): float in [0, 1].

@@ -14,7 +14,7 @@ from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
     """ROUGE F-measures of long-form answers against ExpertQA's revised answers.
 
-    ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum are computed as ExpertQA does, by evaluate's metric
+    ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum are computed as in ExpertQA, like evaluate's metric
     "rouge" with its default options, except that the bootstrap has a fixed seed.
 
     Args:

@@ -56,7 +56,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         InputError (a ValueError): nothing to score, lists of different lengths, an option that
             cannot be used.
         MissingExtra: calls are needed, and the openai package is not installed.
-        SourceUnavailable: prompt="official" without the file.
+        SourceUnavailable: prompt="official", and the authors' file is not available.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanout_judge")

@@ -42,7 +42,7 @@ __all__ = [
 
 
 class OtherTask(Benchmark):
-    """Any task in a log of another harness. It has no official scores. The config is its name."""
+    """Any task in a log of another harness. No score is official. The task's name is the config."""
 
     name = ""
     title = "Task"

@@ -59,8 +59,8 @@ class Benchmark(Displayed, ABC):
         name: the benchmark's name, such as "fanoutqa": its folder in ``loading_scripts``.
         title: the name for readers, such as "FanOutQA".
         data: where the rows are on the Hub, or None if the dataset's folder has tables of files.
-        custom_config: the name that signatures have as config for a custom file of questions. In
-            it, {file} is the name of the file. "" means the config whose format the file has.
+        custom_config: the config in signatures if the questions are from a custom file. {file} in
+            it stands for the file's name. "" means the config whose format the file has.
         settings: the settings of ``qabench run``. The first is the default.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the task argument that selects a part of the questions, such as "category".
@@ -108,7 +108,7 @@ class Benchmark(Displayed, ABC):
     commands: ClassVar[tuple[str, ...]] = ()
 
     def check_declared(self, where: object) -> None:
-        """Check the types of the attributes. Raises InputError that begins with ``where``."""
+        """Check the types of the attributes. Raises an InputError that begins with ``where``."""
         check_declared(self, where)
 
     def logs(self) -> Logs:
@@ -183,7 +183,7 @@ class Benchmark(Displayed, ABC):
             yield row.fields
 
     def question(self, row: Row) -> Question:
-        """Return a row as a question. By default, the columns in ``groupings`` have its groups."""
+        """Return a row as a question. By default, its groups come from the columns in ``groupings``."""
         groups = {name: [str(row[name])] for name in self.groupings}
         answer = row.get("answer")
         reference = "" if answer is None else str(answer)

@@ -49,7 +49,7 @@ for _name in (
 
 
 def check_declared(benchmark: Any, where: object) -> None:
-    """Check the types of the attributes. Raises InputError that begins with ``where``."""
+    """Check the types of the attributes. Raises an InputError that begins with ``where``."""
     for name, (owner, new_name, method) in MOVED.items():
         if hasattr(benchmark, name):
             raise InputError(

@@ -106,8 +106,8 @@ class Conversation(Protocol):
     """The conversation about one question.
 
     Messages are objects of the harness, which can have more attributes than these. All messages
-    have ``role`` ("system", "user", "assistant" or "tool") and ``text``. A message of the assistant
-    has ``tool_calls``, a list of ``Call`` or None. A message of a tool has ``tool_call_id`` and
+    have ``role`` ("system", "user", "assistant" or "tool") and ``text``. An assistant message has
+    ``tool_calls``, a list of ``Call`` or None. A tool message has ``tool_call_id`` and
     ``function``, the tool's name.
 
     Attributes:
@@ -180,7 +180,7 @@ class Conversation(Protocol):
         """Return a user message with this text."""
 
     def tool_message(self, text: str, call: Call, name: str | None) -> Any:
-        """Return a message with the result of a call of the tool ``name``."""
+        """Return a tool message with the result of a call of the tool ``name``."""
 
     def with_calls(self, reply: Any, calls: Sequence[Call]) -> Any:
         """Return a reply with only these calls."""

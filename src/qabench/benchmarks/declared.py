@@ -123,7 +123,7 @@ class Leaderboards:
         groups: config -> groups of scores. Empty for all groups on the default config.
         settings: the names of the settings in results on the Hub, if they differ from those in
             ``Benchmark.settings``.
-        cutoff: the k at which a score is shown that is declared for every cutoff.
+        cutoff: the k at which leaderboards show scores that are declared for every cutoff.
     """
 
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -71,7 +71,7 @@ class Judging:
     def predictions(
         self, questions: Sequence[Question], calls: Sequence[JudgeCall], replies: Sequence[Answered]
     ) -> list[Row]:
-        """Return the judge's replies as predictions, whose evaluation ``scores`` then reads."""
+        """Return the judge's replies as predictions. ``scores`` reads the evaluation of these."""
         raise NotImplementedError
 
     def options(self, model: str) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ def test_citations_that_are_not_read(
     out = tmp_path / "claims.jsonl"
     assert command("expertqa", "claims", file, "-o", out) == 0
     text = " ".join(capsys.readouterr().err.split())
-    assert (f"cite nothing, or the sentence after them: 1 ({marks} of 1)" in text) is (marks is not None)
+    assert (f"read as part of the next sentence: 1 ({marks} of 1)" in text) is (marks is not None)
     assert command("expertqa", "claims", file, "-o", out, "--plain-marks") == 0
     (row,) = lines(out)
     assert row["citations"] == "plain marks"

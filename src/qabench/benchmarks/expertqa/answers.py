@@ -166,7 +166,7 @@ def _numbered(number: int, passage: Document) -> str:
 def cite_best_passages(
     claims: Sequence[str], evidence: Evidence
 ) -> tuple[ClaimedAnswer, SearchResult]:
-    """Let each claim cite its best passage. Return the answer of these claims, and the passages."""
+    """Return an answer in which each claim cites its best passage, and return these passages."""
     shown: dict[Document, None] = {}
     searches: list[Row] = []
 
@@ -209,7 +209,7 @@ def answering(
         raise InputError(f"k is {options.k}; it must be at least 1")
     file, _, _ = _prompts_of(method)
     chosen = chosen_prompt("expertqa", prompt, file)
-    # The prompt for passages of a corpus is the only one without the expert's field.
+    # The prompt for corpus passages is the only one without the expert's field.
     if chosen == OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
         if prompt == OFFICIAL:
             raise InputError(

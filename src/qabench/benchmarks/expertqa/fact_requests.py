@@ -1,4 +1,4 @@
-"""The requests to models for fact scores, and labels that name all that the scores depend on."""
+"""The requests to models for fact scores, and labels that identify how scores were computed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FactScorer:
     cached: bool = True
 
     def label(self, lines: Sequence[ClaimsLine]) -> str:
-        """Return a label that names all that fact scores depend on besides the text of the lines.
+        """Return a label of everything that fact scores depend on, except the text of the lines.
 
         Atomic claims that a line already has do not come from ``atomic_model``, and the label says
         so.
@@ -71,7 +71,7 @@ class FactScorer:
         return label
 
     def atomic_label(self) -> str:
-        """Return a label that names all that new atomic claims depend on besides the sentence."""
+        """Return a label of everything that new atomic claims depend on, except the sentence."""
         entities_model, _ = load_entities()
         return f"{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{entities_model}"
 

@@ -1,8 +1,8 @@
 """Keep labels and fact scores of an earlier output if everything that they depend on is unchanged.
 
 A label is identified by claim, evidence, and the model with its dtype. A fact score is identified
-by claim, evidence, field, and the label that says how it was computed (``FactScorer.label``). A line
-is identified by id, system and sample.
+by claim, evidence, field, and the label that says how it was computed (``FactScorer.label``). A
+line is identified by id, system and sample.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qabench.data.predictions import read_predictions
 from qabench.data.rows import Json
 from qabench.errors import InputError
 
-# The author of labels in the input that does not say who made them.
+# The recorded author of labels in the input, if the input does not say which model made them.
 GIVEN = "given"
 MAX_BACKUPS = 10_000
 

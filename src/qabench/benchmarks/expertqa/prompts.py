@@ -90,7 +90,7 @@ def web_prompt() -> Prompt:
 
 @cache
 def web_question() -> Prompt:
-    """Return the question with the expert's field. The authors rank web passages by this text."""
+    """Return the template of a question with the expert's field. The authors rank web passages by it."""
     fields = {"example.metadata.field": "field", "query_text": "question"}
     template = _source(READ_WEB).assigned("gpt_query_text", fields=fields)
     return _checked(template, "field", "question")
@@ -265,7 +265,7 @@ def _checked(template: str, *fields: str) -> Prompt:
 
 @cache
 def _ranking() -> Any:
-    """Return BM25 over the sentences of the demonstrations."""
+    """Return a BM25 index of the demonstrations' sentences."""
     try:
         from rank_bm25 import BM25Okapi
     except ImportError:

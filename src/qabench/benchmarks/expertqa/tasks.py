@@ -57,8 +57,9 @@ def expertqa(
             and "post-hoc-web": the same with passages of web pages.
         split: a split of a config that has several: train, validation or test (the default).
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
-        protocol: "official" (among others, at most 2,048 tokens and the API's default temperature),
-            "qabench" (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
+        protocol: "official" (the authors' procedure, with at most 2,048 tokens and the API's
+            default temperature), "qabench" (at most 1,000 tokens, temperature 0) or "auto" (the
+            same as the prompt).
         retriever: a search engine, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX" or
             "elasticsearch:URL/INDEX". Its documents are the passages, and are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and

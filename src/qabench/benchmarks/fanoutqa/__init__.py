@@ -192,7 +192,7 @@ class FanOutQABenchmark(Benchmark):
         ),
         Option(
             "evidence_k",
-            "Count only the first pages of each question, this many. Default: all.",
+            "How many pages of each question count, from the first. Default: all.",
             int,
         ),
     )

@@ -67,9 +67,9 @@ def accuracy(
 
     A reference's strings are its keys and values (dict), its items (list) or itself. Bools count as
     "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
-    word boundaries. loose is the share of strings found, and strict is whether all are found. In a
-    nested reference, every missing string counts, but the share is of the outer container's
-    length, so the score can be below 0, as upstream.
+    word boundaries. loose is the share of strings found, and strict is whether all are found. As
+    upstream, each missing string of a nested reference counts as a missing item of the outer
+    container, which has fewer items than strings, so loose can be below 0.
 
     Args:
         references: answers as Python objects: dict, list, str, int, float, bool.

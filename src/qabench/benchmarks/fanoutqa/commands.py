@@ -118,7 +118,7 @@ def _check_name(name: str) -> None:
 
 
 def _answers(path: Path, setting: str) -> Predictions:
-    """Return the answers in a file or in the log of a run, without those of failed questions."""
+    """Return the answers in a file or in a run's log. Leaves out failed questions of the run."""
     if path.suffix != ".eval":
         return read_predictions(path, ("answer",))
     from qabench.runs.log import read_run

@@ -75,7 +75,7 @@ class Normalizer:
 
     @property
     def key(self) -> str:
-        """Return the part of a cache key that names all that a normal form depends on but the text."""
+        """Return the key of everything that normal forms depend on, except the text."""
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:

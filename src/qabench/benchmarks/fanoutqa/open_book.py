@@ -4,7 +4,7 @@ The protocol is the authors': the tool, its results, and what happens when the w
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and
 the chat library that it uses, kani 0.7.2.
 
-It differs where this project cannot or should not send the same requests:
+The protocol differs where this project cannot or should not send the same requests:
 
 - If kani has dropped a call, it sends the call's result with the role "function". Here, a call and
   its result are dropped together, because OpenAI rejects a result without its call.

@@ -55,7 +55,7 @@ class FanOutQAScorer(Scorer):
         bleurt: the BLEURT function, or None if BLEURT is not computed.
         judge: the judge, or None if nothing is judged.
         evidence: whether pages are scored if any item has pages.
-        evidence_k: the number of first pages of each question that count. None for all.
+        evidence_k: how many pages of each question count, from the first. None for all.
         only_score_answered: whether the caller left out unanswered questions, for signatures.
         leave_out_undefined: whether a question whose accuracy is undefined is left out. Otherwise
             it is an error.
@@ -287,14 +287,13 @@ def scorer_of(
     key_to_typed_server: bool = True,
     leave_out_undefined: bool = True,
 ) -> FanOutQAScorer:
-    """Return the scorer of groups of scores.
+    """Return the scorer for groups of scores.
 
-    For the options see ``FanOutQABenchmark.options``, ``qabench.text.resolve_lemmatizer``,
+    For the options, see ``FanOutQABenchmark.options``, ``qabench.text.resolve_lemmatizer``,
     ``qabench.models.bleurt.load_bleurt`` and ``judge_from``. With ``threads``, the scorer is called
     from several threads, with one answer at a time. ``bleurt`` is a function to use instead of a
-    model. With
-    ``key_to_typed_server``, the server ``judge_base_url`` gets the environment's key, because the
-    user typed its address in the command. See ``key_for_typed``.
+    model. With ``key_to_typed_server``, the server ``judge_base_url`` gets the environment's key,
+    because the user typed its address in the command. See ``key_for_typed``.
     """
     scorers: dict[str, Any] = {}
     if "bleurt" in groups:

@@ -40,7 +40,7 @@ def context_window(model: LanguageModel, context_length: int | None) -> int:
 
 
 def check_window(context_length: int | None, tokenizer: str | None = None) -> None:
-    """Check before a run starts that its prompts can be cut to the model's context window.
+    """Check, before a run starts, that its prompts can be made to fit the model's context window.
 
     Raises:
         InputError: the window is unknown, or the tokenizer that the user named cannot be read.

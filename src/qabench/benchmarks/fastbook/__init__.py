@@ -125,7 +125,7 @@ class FastbookBenchmark(Benchmark):
         return self.default_groups
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FastbookScorer:
-        """Return the scorer of these groups of scores."""
+        """Return the scorer for these groups of scores."""
         from qabench.benchmarks.fastbook.scorer import FastbookScorer
 
         return FastbookScorer(groups, **options)
@@ -172,7 +172,7 @@ class FastbookBenchmark(Benchmark):
         return FastbookLogs(self)
 
     def numbers(self) -> FastbookNumbers:
-        """Return the numbers of the data."""
+        """Return the object that computes statistics of the data, and published scores again."""
         from qabench.benchmarks.fastbook.numbers import FastbookNumbers
 
         return FastbookNumbers(self)

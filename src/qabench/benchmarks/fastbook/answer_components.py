@@ -30,14 +30,14 @@ Ranks = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnswerComponentScores:
-    """The ranks at which each question's components were retrieved, from which the scores follow.
+    """The ranks at which the components of each answer were retrieved, which determine the scores.
 
     Attributes:
         cutoffs: the requested values of k.
         ranks: for each question, the first rank (from 1) at which each component that counts was
-            retrieved, or None for a component that is not within the largest cutoff. For a question
-            of which the options leave out all components, None instead of a tuple.
-        options: the options that were on. Scores are official only if it is empty.
+            retrieved, or None for a component that is not within the largest cutoff. If the options
+            leave out all components of a question, its entry is None instead of a tuple.
+        options: the options that were on. Scores are official only if there are none.
         longest: the number of tokens (words and punctuation marks) of the longest passage.
     """
 
@@ -123,21 +123,20 @@ def answer_component_scores(
 
     A passage retrieves a component if it contains one of the component's contexts, after
     ``ftfy.fix_text`` on both. A component without context is never retrieved. A question without
-    components has MRR 0 and no recall.
+    components has MRR 0 and no recall. If the options leave out all components of a question, it is
+    in no mean, and None in ``ranks``.
 
     Args:
-        references: each question's ``answer_context``: its components, dicts with ``context``, a
-            list of strings, and for the options ``explicit_context`` and ``extraneous_answer``,
-            booleans.
+        references: the ``answer_context`` of each question, a list of components. A component is a
+            dict with ``context`` (a list of strings). The last two options also need its
+            ``extraneous_answer`` and ``explicit_context`` (booleans).
         predictions: each question's passages, best first: a list of strings. None, ``UNANSWERED``
             and an empty list mean that nothing was retrieved.
         k: the cutoff, or several: a list, or a string such as "1,5,10".
-        skip_empty_contexts: unofficial: leave out components without context, which no system can
+        skip_empty_contexts: (unofficial) leave out components without context, which no system can
             retrieve.
-        skip_extraneous: unofficial: leave out components that go beyond what the question asks.
-        explicit_only: unofficial: leave out components that their contexts only imply. A question
-            of which the options leave out all components is not in the means, and None in
-            ``ranks``.
+        skip_extraneous: (unofficial) leave out components that go beyond what the question asks.
+        explicit_only: (unofficial) leave out components that their contexts only imply.
 
     Raises:
         InputError: no questions, lists of different lengths, k not a positive integer, or an item

@@ -17,7 +17,7 @@ from qabench.runs.predictions import evaluate_predictions
 from qabench.runs.sources import Evaluations
 
 OTHER_CHUNKS = (
-    "official \"yes\": the scores are computed as the author's. The passages are qabench's, so the published values of "
+    'official "yes": the scores are computed as by the author. The passages are qabench\'s, so the published values of '
     "the same methods are different: `qabench reproduce fastbook` computes these"
 )
 

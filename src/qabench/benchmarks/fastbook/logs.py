@@ -47,7 +47,7 @@ class FastbookLogs(Logs):
     def first_messages(
         self, setting: Setting, arguments: Mapping[str, Any], prompt: str | None
     ) -> Renderer:
-        """Return how the message is rendered, with the passages in the record."""
+        """Return a function that renders the message, with the passages that the record has."""
         from qabench.benchmarks.fastbook.prompt import messages
 
         def render(row: Row, record: Record) -> Sequence[Messages]:

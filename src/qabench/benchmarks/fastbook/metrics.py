@@ -12,5 +12,5 @@ OPTIONS = {name: name for name in ("k", *answer_components.OPTIONS)}
 
 
 def counts(outcomes: Sequence[Outcome]) -> Json:
-    """Return the number of questions of which the options leave out all components."""
+    """Return the number of questions whose components are all left out by the options."""
     return {"skipped": sum(not outcome.scores for outcome in outcomes)}

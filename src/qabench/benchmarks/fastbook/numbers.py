@@ -34,7 +34,7 @@ OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sent
 
 
 class FastbookNumbers(Numbers):
-    """The numbers of fastbook-benchmark's data, by chapter."""
+    """Counts fastbook-benchmark's data by chapter, and computes published scores again."""
 
     counted_by = "chapter"
 

@@ -4,7 +4,7 @@ The source halves each chapter, and splits the halves with llama-index's ``Sente
 tokens of OpenAI's cl100k, Punkt sentences, 64 tokens of overlap). ``cut_as_source`` does the same.
 The chunks in the dataset's config ``chunks`` are different, and do not need llama-index.
 
-Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction).
+Neural encoders make one vector per chunk (dense), or one per token (ColBERT, late interaction).
 Both run on sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and
 of Stanford's ColBERT. (PyLate pins releases of transformers that need huggingface-hub < 2, which
 qabench cannot use.)
@@ -77,7 +77,7 @@ def retrieve(
     k: int,
     model: str | None = None,
 ) -> Retrieval:
-    """Retrieve k chunks for each question of a config from its own chapter.
+    """Retrieve k chunks for each question, from the question's chapter.
 
     By default, fts searches for the keywords, as in the source, and other methods for the question.
     ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
@@ -198,7 +198,7 @@ def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
 def rank(
     chunks: Chunks, queries: Sequence[Query], method: str, k: int, model: str | None = None
 ) -> list[Hits]:
-    """Return the k best chunks of the query's chapter for each query."""
+    """Return the hits of each query: the k best chunks of the query's chapter."""
     if method == "fts":
         return rank_fts(chunks, queries, k)
     build: Callable[[Sequence[str]], Any] = BM25Index
@@ -229,7 +229,7 @@ def match_expression(text: str) -> str:
 
 
 def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
-    """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25.
+    """For each query, rank the chunks of its chapter that contain a query word, by FTS5's BM25.
 
     FTS5 uses k1 = 1.2 and b = 0.75. One table contains the chunks of all chapters, as in the
     source: document frequencies are those of the whole book, and the column with the chapter's
@@ -267,19 +267,19 @@ def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
 
 
 class LateInteractionIndex:
-    """Chunks with one vector per token, ranked by MaxSim over all of them, without an index.
+    """Chunks with one vector per token. A search computes MaxSim with each of them.
 
     Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
     """
 
     def __init__(self, chunks: Sequence[str], encoder: Any) -> None:
         self.encoder = encoder
-        # Chunks of short texts can be equal. Each distinct text is encoded only once.
+        # Short chunks can be equal. Each distinct text is encoded only once.
         distinct, self._places = distinct_texts(chunks)
         self._vectors = encoder.encode_document(distinct, show_progress_bar=False)
 
     def search(self, query: str, k: int) -> Hits:
-        """Return the k best chunks, best first. Ties in the order of the chunks."""
+        """Return the k best chunks, best first. Ties are in the order of the chunks."""
         vectors = self.encoder.encode_query([query], show_progress_bar=False)
         similarity = self.encoder.similarity(vectors, self._vectors)[0].cpu().numpy()
         scores = np.asarray(similarity, dtype=np.float32)[self._places]

@@ -35,7 +35,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
 
 
 def with_lists(predictions: Predictions) -> Predictions:
-    """Parse the lists in predictions of a CSV file, whose cells are text."""
+    """Parse the lists of passages in the cells of a CSV file, which are text."""
     rows = []
     for row in predictions.rows:
         cell = row.fields.get("passages")

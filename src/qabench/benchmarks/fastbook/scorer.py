@@ -27,7 +27,8 @@ from qabench.text.rouge import backend_version, rouge, wordless_problems
 # The signature fields that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
 
-# The ids of chunks as in the config ``chunks``. Digits are bounded, so that matching is linear.
+# The ids of chunks in the config ``chunks``. The number of digits is limited, so that matching takes
+# linear time.
 DOC_ID = re.compile(r"\d{1,9}-c\d{1,9}")
 # A curve in a report has one point per cutoff.
 MAX_CUTOFF_OF_CURVES = 10_000
@@ -40,7 +41,7 @@ NEEDS = {
 
 @dataclass
 class FastbookScorer(Scorer):
-    """Scores the passages retrieved for a question, and the answer of a model.
+    """Scores the passages retrieved for a question, and a model's answer.
 
     A prediction has ``passages``, the texts retrieved from the question's chapter, best first, and
     for ROUGE ``answer``. For the report, it can also have the ids of the passages, ``documents``,
@@ -52,9 +53,9 @@ class FastbookScorer(Scorer):
         k: the cutoffs: an integer, several integers, or a string such as "1,5,10".
         longest: the number of tokens of the longest passage of all questions. A run sets it,
             because it calls the scorer for each question alone.
-        measures: the scores of retrieval to compute, of "mrr" and "recall". Recall is an error for
-            a question without components.
-        skip_empty_contexts, skip_extraneous, explicit_only: unofficial, see
+        measures: the retrieval scores to compute: "mrr", "recall" or both. For a question without
+            components, recall is an error.
+        skip_empty_contexts, skip_extraneous, explicit_only: unofficial options. See
             ``answer_component_scores``.
     """
 

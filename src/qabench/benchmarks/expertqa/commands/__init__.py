@@ -93,7 +93,8 @@ def claims(
     if marks := split_answers.unresolved:
         hint = "" if plain_marks else "; --plain-marks reads most of them (not official)"
         warn(
-            f"answers with citations that cite nothing, or the sentence after them: {len(marks)} ({some(marks)}){hint}"
+            "answers with citation marks that are ignored, or read as part of the next sentence: "
+            f"{len(marks)} ({some(marks)}){hint}"
         )
     if unmarked := split_answers.unmarked:
         warn(f"answers that have sources and cite none: {len(unmarked)} ({some(unmarked)})")
@@ -128,7 +129,9 @@ def attribute(
     ] = None,
     dtype: Annotated[
         Literal["float32", "bfloat16", "float16"],
-        Option(help="The model's numbers: float32, as the authors, or half the memory."),
+        Option(
+            help="The type of the model's numbers: float32 (the authors'), or one of half the size."
+        ),
     ] = "float32",
     relabel: Annotated[
         bool, Option("--relabel", help="Label all claims, also those of FILE that have a label.")
@@ -198,7 +201,7 @@ def facts(
     ranker: Annotated[
         str,
         Option(
-            help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."
+            help="How passages are ranked: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."
         ),
     ] = "auto",
     max_calls: Annotated[
@@ -211,7 +214,8 @@ def facts(
     max_retries: Annotated[int, Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[float, Option(min=1, help="Seconds for one call.")] = 120.0,
     temperature: Annotated[
-        float | None, Option(min=0, help="Of all calls. Default: the authors', 0.7.")
+        float | None,
+        Option(min=0, help="The temperature of all calls. Default: the authors', 0.7."),
     ] = None,
     seed: Annotated[int | None, Option(help="The seed that is sent to the model.")] = None,
     no_cache: Annotated[
