@@ -112,7 +112,7 @@ class MissingExtra(QabenchError, ImportError):
 
 
 def installable(text: str) -> str:
-    """Return ``text`` with pip commands that install from where this qabench was installed from."""
+    """Return ``text`` with pip commands that use the source from which qabench was installed."""
     origin = install_origin()
     url = str(origin.get("url", ""))
     if not url:
@@ -127,7 +127,7 @@ def installable(text: str) -> str:
 
 @functools.cache
 def install_origin() -> Mapping[str, Any]:
-    """Return where pip installed qabench from, or {} for an index (PEP 610)."""
+    """Return pip's record of where it installed qabench from (PEP 610), or {} for an index."""
     try:
         origin = json.loads(distribution("qabench").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

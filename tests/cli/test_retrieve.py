@@ -154,8 +154,8 @@ def test_a_kept_index_is_not_replaced_without_a_word(source: Path, tmp_path: Pat
     retrieve(big, "--column", "body", *shared)
     before = (folder / "documents.bm25").read_bytes()
     refused = {
-        f"the index in {folder} is of the source {big}, not {source}: use another --index, or": (source, "body"),
-        f"the index in {folder} is of the columns body, not name: use another": (big, "name"),
+        f"the index in {folder} has the source {big}, not {source}: use another --index, or": (source, "body"),
+        f"the index in {folder} has the columns body, not name: use another": (big, "name"),
     }
     for message, (path, column) in refused.items():
         with pytest.raises(InputError, match=re.escape(message)):

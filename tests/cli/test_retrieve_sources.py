@@ -65,7 +65,10 @@ def test_an_index_is_searched_without_its_source(source: Path, tmp_path: Path) -
         (["-", "--queries", "-"], "SOURCE and --queries cannot both be standard input"),
         (["rows.jsonl", "--queries", "x", "--where", "kind"], "--where is 'kind'; expected COLUMN=VALUE"),
         (["rows.jsonl", "--queries", "x", "--where", "kind=star"], "no document has 'star' in 'kind'; the first"),
-        (["rows.jsonl", "--queries", "x", "--where", "a=b"], "line 1: the field 'a' is missing, by which --where"),
+        (
+            ["rows.jsonl", "--queries", "x", "--where", "a=b"],
+            "line 1: the field 'a' is missing; --where or the saved index filters",
+        ),
         (["rows.jsonl", "--queries", "x", "--empty", "keep"], "unknown --empty 'keep'.*; allowed: skip, error"),
         (["rows.jsonl", "--queries", "x", "--tokenizer", "words"], "unknown --tokenizer 'words'"),
         (["rows.jsonl", "--queries", "x y", "--query-column", "q"], "--query-column has no effect on a query that is"),
@@ -256,7 +259,7 @@ def test_an_unreachable_hub_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) 
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(
-        InputError, match=r"cannot read nosuch/dataset: huggingface\.co cannot be reached, and the cache of"
+        InputError, match=r"cannot read nosuch/dataset: huggingface\.co cannot be reached, and the cache of the library"
     ):
         call("nosuch/dataset", "--queries", "x")
     assert seen == [True] and before == datasets.config.HF_HUB_OFFLINE

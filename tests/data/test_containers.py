@@ -224,7 +224,7 @@ def test_rows_are_matched_by_id(name: str) -> None:
 
 def test_a_stream_with_unknown_columns_says_so() -> None:
     stream = Dataset.from_dict({"a": ["x"], "b": ["y"]}).to_iterable_dataset().map(dict)
-    with pytest.raises(InputError, match=r"a IterableDataset without known columns, as after its map\(\); it must be"):
+    with pytest.raises(InputError, match=r"a IterableDataset without known columns, such as after map\(\); it must be"):
         compute("fanout_acc", stream, ["x"])
 
 

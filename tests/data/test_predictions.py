@@ -48,7 +48,7 @@ def test_columns_are_named(tmp_path: Path) -> None:
         (b'{"r1": "the Seine", "r2": "x", "r1": "the Nile"}', "has the id 'r1' twice; keep one of its answers"),
         (b"ARROW1\0\0", "is an Arrow file; save the rows as Parquet"),
         (b"\xff\xff\xff\xff\x10\0", "name the whole folder that Dataset.save_to_disk wrote"),
-        (b"PK\x03\x04\x14\x00", "is a ZIP file, such as a workbook of a spreadsheet; save the table as CSV"),
+        (b"PK\x03\x04\x14\x00", "is a ZIP file, such as a spreadsheet workbook; save the table as CSV"),
     ],
 )
 def test_files_that_are_not_read(content: bytes, says: str, tmp_path: Path) -> None:

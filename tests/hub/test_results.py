@@ -234,7 +234,7 @@ def test_files_that_are_not_reports(tmp_path: Path, content: str, said: str) -> 
 
 def test_scores_of_other_tasks_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", REPORT | {"benchmark": "", "config": "mine"})
-    assert "answers.jsonl has scores of the task 'mine', which is not a benchmark of qabench; score its" in failed(path)
+    assert "answers.jsonl has scores of the task 'mine', which is not a qabench benchmark; score its" in failed(path)
 
 
 def test_answers_of_an_agent_have_its_setting(report: Path) -> None:

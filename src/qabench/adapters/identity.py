@@ -123,7 +123,7 @@ def _explained(
             fix = f"they are for the {dataset}: score them there"
             break
     return (
-        f"{predictions.path}: {len(different)} predictions are for other questions than {scored} has with their ids "
+        f"{predictions.path}: {len(different)} predictions are for other questions, although {scored} has their ids "
         f"({some(rows)}): the first has the question {text!r:.120}, the dataset {question.text!r:.120}; {fix}"
     )
 

@@ -93,7 +93,7 @@ class QabenchTask(ConfigurableTask):
 
     @cached_property
     def score_specs(self) -> list[ScoreSpec]:
-        """Return the scores of the results."""
+        """Return the scores in the results: the main ones of the benchmark's default groups."""
         specs = []
         for spec in self.benchmark.scores:
             is_default = spec.main and spec.group in self.benchmark.default_groups
@@ -180,7 +180,7 @@ class QabenchTask(ConfigurableTask):
     def _sign(self) -> None:
         generation = {}
         for name, value in (self.config.generation_kwargs or {}).items():
-            # Replies do not contain special tokens, so these strings never stop one.
+            # Replies do not contain special tokens, so these strings never end a reply.
             is_without_effect = name == "until" and only_special_tokens(value)
             if name not in NOT_SIGNED and not is_without_effect:
                 generation[NAMES.get(name, name)] = value

@@ -321,7 +321,7 @@ def _check_answer(answer: Any, where: str) -> None:
 
 
 def _in_order(predictions: list[Any], references: list[Any]) -> list[Any]:
-    """Return the rows with predictions in the order of the references.
+    """Return the predictions, which are rows, in the order of the references.
 
     They are matched by id if all rows on both sides have one, and otherwise by position.
 

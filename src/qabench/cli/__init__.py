@@ -418,7 +418,7 @@ def _options(version: Annotated[bool, _VERSION] = False) -> None:
 
 
 is_command = False
-"""Whether this process is a command of qabench, which imports only the benchmarks that it needs."""
+"""Whether this process is a qabench command, which imports only the benchmarks that it needs."""
 
 
 def main() -> None:

@@ -292,7 +292,8 @@ def register(
 ) -> None:
     """Make load_dataset and evaluate.load of "qabench/..." work on this machine without the Hub.
 
-    Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
+    Prepares the benchmarks' configs, and all metrics, in the caches of the libraries datasets and
+    evaluate.
     """
     import datasets
 

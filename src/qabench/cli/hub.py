@@ -234,7 +234,7 @@ def results(
     setting: Annotated[
         str | None,
         Option(
-            help="How the model answered, such as closed-book. Required for reports of files of predictions."
+            help="How the model answered, such as closed-book. Required for reports on files of predictions."
         ),
     ] = None,
     dataset: Annotated[

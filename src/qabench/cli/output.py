@@ -23,8 +23,8 @@ from qabench.io.tables import Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# In a pipe, a program or a pager reads the lines, so they are wrapped later than at 80 characters.
-# COLUMNS overrides this width.
+# In a pipe, a program or a pager reads the lines, so they may be longer than 80 characters. COLUMNS
+# overrides this width.
 PIPE_WIDTH = 200
 CLEAR_LINE = "\r\x1b[K"
 # On a terminal, progress is one line that is redrawn at most this often.

@@ -190,7 +190,7 @@ def _check_replacement(saved: BM25Index, documents: Documents, folder: Path | No
         before = saved.about.get(name)
         if before is not None and before != documents.about[name]:
             raise InputError(
-                f"the index in {folder} is of the {name} {_listed(before)}, not "
+                f"the index in {folder} has the {name} {_listed(before)}, not "
                 f"{_listed(documents.about[name])}: {advice}"
             )
     # A source that lost more than half of its rows is more likely a mistake than an update.

@@ -179,7 +179,7 @@ def _documents(read: TextRows, filters: Sequence[str]) -> list[Json]:
         for name in filters:
             if name not in row.fields:
                 raise InputError(
-                    f"{row.where}: the field {name!r} is missing, by which --where or the kept index filters"
+                    f"{row.where}: the field {name!r} is missing; --where or the saved index filters by it"
                 )
             # Raises an error for a value that the index cannot store.
             as_json(row.fields[name], row.where)
@@ -238,8 +238,8 @@ def _from_hub(source: str, config: str | None, split: str | None) -> Any:
             if not unreachable:
                 raise
             raise InputError(
-                f"cannot read {source}: {unreachable} cannot be reached, and the cache of datasets "
-                "has no copy; if you meant a file, check its path"
+                f"cannot read {source}: {unreachable} cannot be reached, and the cache of the library "
+                "datasets has no copy; if you meant a file, check its path"
             ) from None
 
 
@@ -303,7 +303,7 @@ def read_queries(argument: str, column: str | None, id_column: str | None) -> di
     names = [column] if column else QUERIES
     column = _first_present(names, fields)
     if column is None:
-        # Queries of TREC and MS MARCO are in files without a header.
+        # TREC and MS MARCO queries are in files without a header.
         is_table = suffix_of(argument) in (".csv", ".tsv")
         header = ", or add a line with the column names" if is_table else ""
         raise InputError(

@@ -1,4 +1,4 @@
-"""Answers to questions: their JSON text, their string, and pairs of predictions and references.
+"""Answers to questions: as JSON text, as strings, and in pairs of predictions and references.
 
 An answer is a dict, a list, a string, an int, a float or a bool. Datasets store it as JSON text
 written by the standard library, the only format that preserves types and digits:

@@ -40,7 +40,7 @@ def checked_path(name: str, value: object) -> Path:
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is True or False, also of NumPy. Raises InputError otherwise."""
+    """Return a Python or NumPy bool as a bool. Raises InputError for other types."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is {value!r:.60}; expected True or False")
     return bool(value)

@@ -59,7 +59,7 @@ def items_of(values: Any, name: str, column: str = "answer", *, rows: bool = Fal
             return list(map(_plain, frame_rows(values)))
         if not columns:
             raise InputError(
-                f"{name} is a {type(values).__name__} without known columns, as after its map(); it must be {allowed}"
+                f"{name} is a {type(values).__name__} without known columns, such as after map(); it must be {allowed}"
             )
         if len(columns) != 1:
             shown = ", ".join(map(repr, columns[:8]))

@@ -47,7 +47,7 @@ SAVED_DATASET = "state.json"
 
 
 def read_bytes(source: str | Path) -> tuple[bytes, str]:
-    """Return the content of a file or of standard input, and its name in messages.
+    """Return the content of a file or of standard input, and its name for messages.
 
     The content is decompressed, and text is UTF-8 without a byte order mark. A saved ``Dataset``
     becomes Parquet. Raises InputError if the file cannot be read.
@@ -92,7 +92,7 @@ def _saved_dataset(folder: Path) -> bytes:
     try:
         load_from_disk(str(folder)).to_parquet(content)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        # The errors of ``datasets`` and pyarrow for damaged files.
+        # ``datasets`` and pyarrow raise these errors for damaged files.
         raise InputError(f"{folder} is not a readable Dataset ({error}); save it again") from None
     return content.getvalue()
 
@@ -117,7 +117,7 @@ def numbered_rows(
     """
     if data.startswith(ZIP):
         raise InputError(
-            f"{name} is a ZIP file, such as a workbook of a spreadsheet; save the table as CSV (in Excel: CSV UTF-8)"
+            f"{name} is a ZIP file, such as a spreadsheet workbook; save the table as CSV (in Excel: CSV UTF-8)"
         )
     first_character = data.lstrip()[:1]
     delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())

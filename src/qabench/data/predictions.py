@@ -124,7 +124,7 @@ def read_predictions(
 def parse_predictions(
     data: bytes, name: str, needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
 ) -> Predictions:
-    """Return the predictions in the content of a file, as ``read_predictions``.
+    """Return the predictions in the content of a file, like ``read_predictions``.
 
     Args:
         data: the content.

@@ -51,11 +51,11 @@ PARQUET: Json = {
     "write_statistics": True,
     # With this index, the Hub's viewer can read single pages of a file.
     "write_page_index": True,
-    # The Hub then stores parts that versions have in common only once.
+    # With it, the Hub stores the common parts of several versions only once.
     "use_content_defined_chunking": True,
     "data_page_size": 1 << 20,
 }
-# As in the Hub's own file. Large files that are not in LFS are rejected.
+# The same line as in the Hub's own file, because large files that are not in LFS are rejected.
 GIT_ATTRIBUTES = "*.parquet filter=lfs diff=lfs merge=lfs -text\n"
 
 
@@ -182,7 +182,7 @@ def _write(
     write_text(folder / "README.md", in_namespace(card, namespace))
     files_of_configs = [table.configs[config].files for config in splits]
     if not all(files_of_configs):
-        # The card refers to files of every config.
+        # The card refers to the files of the sample.
         copy_files(folder_of(table.name) / "sample", folder / "sample")
     if (license := folder_of(table.name) / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
@@ -224,7 +224,7 @@ def _write(
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy a folder without caches and permissions. The files of an installation may be read-only."""
+    """Copy a folder without caches, and without permissions: installed files may be read-only."""
     for path in source.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             copy = target / path.relative_to(source)
@@ -233,7 +233,7 @@ def copy_files(source: Path, target: Path) -> None:
 
 
 def _shards(data: Any, folder: Path, split: str) -> Iterable[Path]:
-    """Write a split as Parquet files of up to ``MAX_SHARD_BYTES`` Arrow bytes. Yield their paths."""
+    """Write a split as Parquet files of up to ``MAX_SHARD_BYTES`` (as Arrow). Yield their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     size = data.info.splits[split].num_bytes or 0
     # An empty split still has one shard. Otherwise, every shard has at least one row.

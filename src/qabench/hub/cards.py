@@ -35,7 +35,7 @@ def license_of(name: str) -> str:
     license = (metadata_load(folder_of(name) / "README.md") or {}).get("license")
     if not isinstance(license, str) or license in NO_LICENSE:
         raise InputError(
-            f"{name} cannot be published: its card has the license {license!r}; allowed: a license of the Hub, "
+            f"{name} cannot be published: its card has the license {license!r}; allowed: a license that the Hub knows, "
             "such as cc-by-4.0"
         )
     return license

@@ -62,7 +62,7 @@ def hub_errors(api: HfApi) -> Iterator[None]:
 def bounded_answers() -> Iterator[None]:
     """Limit the time and size of answers to huggingface_hub, whose own client has no timeout.
 
-    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
+    A request fails if the server sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
     """
     # The hooks of huggingface_hub or of the user's client check HF_HUB_OFFLINE and name the request
@@ -108,7 +108,7 @@ def require_token(api: HfApi) -> None:
 
 
 def _explained(error: Exception, endpoint: str) -> HubError:
-    """Return the HubError with advice for an exception of huggingface_hub."""
+    """Return the HubError with advice for a huggingface_hub exception."""
     for cause in causes(error):
         # A failed upload is a RuntimeError, and only its cause says why.
         if isinstance(cause, OfflineModeIsEnabled):

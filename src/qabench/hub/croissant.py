@@ -135,7 +135,7 @@ def _file_set(config: str) -> str:
 
 
 def _files(config: str, digests: Mapping[str, Json]) -> list[Json]:
-    """Return the Parquet files of a config, and the set of them that its records are read from."""
+    """Return a config's Parquet files, and the file set from which its records are read."""
     files: list[Json] = []
     for path, digest in digests.items():
         if path.startswith(f"{config}/") and path.endswith(".parquet"):

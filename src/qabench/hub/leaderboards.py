@@ -4,9 +4,9 @@ The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` 
 in the ``eval.yaml`` of the dataset. Ids of entries and of tasks come from one function,
 ``task_id``, and one list, ``tasks_of``.
 
-The Hub validates ``eval.yaml`` when it is pushed: the framework must be in its list. qabench is not
-in that list yet, so ``qabench build`` writes the tasks that Inspect AI itself can score, if a
-benchmark has any, unless it is called with ``--framework qabench``.
+The Hub validates ``eval.yaml`` when it is pushed: the framework must be in the Hub's list. qabench
+is not in that list yet, so ``qabench build`` writes the tasks that Inspect AI itself can score, if
+a benchmark has any, unless it is called with ``--framework qabench``.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Published:
         endpoint: the address of the Hub.
         dry_run: whether nothing was sent.
         repositories: the result for each repository.
-        output: the folder in which they were left, or None.
+        output: the folder that keeps the repositories, or None.
     """
 
     org: str

@@ -144,7 +144,7 @@ def chosen(report: Report, names: Names = None) -> list[str]:
     """
     if not report["benchmark"]:
         raise InputError(
-            f"{report.get('path')} has scores of the task {report['config']!r}, which is not a benchmark of qabench; "
+            f"{report.get('path')} has scores of the task {report['config']!r}, which is not a qabench benchmark; "
             "score its answers with a benchmark, and convert these scores: qabench score LOG --benchmark NAME "
             "--output FILE, then: qabench results FILE"
         )

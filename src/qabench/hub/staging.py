@@ -32,7 +32,7 @@ Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
 # The code of a card may load a model.
 CARD_SECONDS = 600
-# Spaces run on the version of Python that checks their cards, and on a tested gradio.
+# Spaces run on the Python version that checks their cards, and on a tested version of gradio.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 GRADIO = "6.31.0"
 # The first lines of a Space's page for a benchmark from outside. The Space contains the benchmark's
@@ -160,10 +160,10 @@ def check_dataset(name: str, folder: Path) -> None:
 def run_card(card: str, folder: Path) -> None:
     """Run a card's code in a new process without network access, and compare what it prints.
 
-    The process runs in ``folder``. If this contains the built repositories as OWNER/NAME, the stock
-    ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of the
-    Hub's: the code runs unchanged on the files to publish. The two libraries use new cache folders.
-    Models come from the user's cache.
+    The process runs in ``folder``. If ``folder`` contains the built repositories as OWNER/NAME, the
+    stock ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of
+    the Hub's: the code runs unchanged on the files to publish. The two libraries use new cache
+    folders. Models come from the user's cache.
 
     Raises:
         QabenchError: the card has no code, the code fails, or it does not print a line that the

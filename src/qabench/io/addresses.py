@@ -21,8 +21,8 @@ def origin(url: str) -> tuple[str, str | None, int | None]:
 def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     """Return the IP addresses of a host, in the order in which to try them.
 
-    Addresses that are not public are allowed only with ``private``, link-local ones never. Raises
-    HttpError for a host without an address, or with one that is not allowed.
+    Addresses that are not public are allowed only with ``private``, and link-local ones never.
+    Raises HttpError for a host without an address, or with one that is not allowed.
     """
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

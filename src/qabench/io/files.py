@@ -111,7 +111,7 @@ def _is_special(path: Path) -> bool:
 
 
 def sweep(folder: Path, pattern: str) -> None:
-    """Delete the temporary files of processes that were killed while writing a ``pattern`` file."""
+    """Delete temporary files that killed processes left when writing files like ``pattern``."""
     for path in folder.glob(f".{pattern}.*"):
         # Another process may delete the file first, or the file may belong to another user.
         with suppress(OSError):

@@ -20,7 +20,7 @@ MAX_DEPTH = 100
 MAX_CHARACTERS = 1 << 29
 # The limit for replies of models, responses of servers, and prompts.
 MAX_REPLY_CHARACTERS = 1 << 24
-# Encodings that raise on most input, or take quadratic time.
+# Encodings that raise errors for most input, or take quadratic time.
 NO_CHARSETS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
 # In YAML, aliases can expand a few lines to billions of values.
 MAX_YAML_VALUES = 1_000_000

@@ -75,7 +75,7 @@ def parquet_rows(
             yield from batch.to_pylist()
     except InputError:
         raise
-    # Damaged files cause all of these exceptions. UnicodeDecodeError and most errors of Arrow are
+    # Damaged files cause all of these exceptions. UnicodeDecodeError and most Arrow errors are
     # ValueErrors.
     except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
         raise InputError(f"cannot read {name}: {' '.join(str(error).split()):.200}") from None

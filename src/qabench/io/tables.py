@@ -127,7 +127,7 @@ class Table:
 
         If it does not fit, and several rows have the same name, as in a table with one row per
         score and group, the name becomes a line above these rows. If it still does not fit, texts
-        are wrapped between words, and the columns that do not fit then follow in a further part.
+        are wrapped between words, and the columns that still do not fit follow in a further part.
         """
         from rich.text import Text
 

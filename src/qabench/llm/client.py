@@ -174,7 +174,7 @@ class ChatClient:
         return Plan(len(rest), len(cached), prompts, replies, cost)
 
     def usage(self, outcomes: Sequence[ChatOutcome]) -> Usage:
-        """Return the usage of all calls of this client, which had these outcomes."""
+        """Return the usage of all calls of this client, given the outcomes of all its requests."""
         prompts, replies = self.prompt_tokens, self.completion_tokens
         cached = sum(outcome.cached for outcome in outcomes)
         cost = self._cost(prompts, replies)

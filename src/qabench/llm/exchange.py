@@ -237,7 +237,7 @@ def _count(value: Any) -> int | None:
 
 @contextmanager
 def limited_replies() -> Iterator[None]:
-    """Limit the replies to the clients of Inspect's providers, and let only Inspect repeat calls.
+    """Limit the replies that Inspect's providers receive, and let only Inspect repeat calls.
 
     This replaces ``AsyncClient.send`` for the whole process. An option for each provider's client
     would not be enough: not every provider has one, those that have one also create clients without

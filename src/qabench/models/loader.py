@@ -18,7 +18,7 @@ from qabench.io.environment import offline_variable
 from qabench.io.workers import cluster
 
 WEIGHTS = ("*.safetensors", "*.bin")
-# Every model has config.json, except those of sentence-transformers, which have modules.json.
+# Every model has config.json, except sentence-transformers models, which have modules.json.
 CONFIGS = ["config.json", "modules.json"]
 PICKLED = ("google/t5_xxl_true_nli_mixture", "lucadiliello/BLEURT-20")
 

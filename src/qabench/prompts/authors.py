@@ -18,8 +18,8 @@ class PromptSource:
 
     An expression that builds a string becomes a template: string constants, f-strings,
     concatenation with ``+``, and ``"...{}...".format(...)`` are followed. Any other expression in
-    them becomes a field. A field is named like the variable it comes from. Other names and other
-    expressions are given by ``fields``. Braces that are part of the string itself are kept.
+    them becomes a field. A field has the name of its variable. ``fields`` can rename it, and names
+    the fields of other expressions. Braces that are part of the string itself are kept.
 
     The methods take ``within``, the scope: "function", "Class.method", or "" for the module
     including its ``if`` blocks. They raise InputError if the statement does not exist.
@@ -61,7 +61,7 @@ class PromptSource:
     def appended(
         self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS
     ) -> list[str]:
-        """Return the strings that a function appends to a variable by ``+=``, variables as fields."""
+        """Return the strings that a function appends to a variable with ``+=``, as templates."""
         added = self._values(ast.AugAssign, name, within)
         return [_template(value, fields) for value in added]
 

@@ -123,7 +123,7 @@ class Section:
 
     @cached_property
     def leaderboard(self) -> list[RankedSystem]:
-        """Return published scores and runs by the main score, or [] without published scores."""
+        """Rank published scores and runs by the main score. Return [] without published scores."""
         if self.headline is None:
             return []
         name = self.headline.name

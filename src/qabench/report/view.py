@@ -55,7 +55,7 @@ def section_data(section: Section) -> Row:
 
 
 def _paper(section: Section) -> Row:
-    """Return the table of the main scores for a paper, by the names of the page's formats."""
+    """Return a paper's table of the main scores as text, by the names of the page's formats."""
     table = section.paper_table
     if table is None:
         return {}

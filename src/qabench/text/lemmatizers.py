@@ -62,8 +62,8 @@ class SimplemmaLemmatizer:
     It was compared with a spaCy pipeline of en_core_web_sm's architecture on FanOutQA's 310 dev
     questions and three answer styles (prose, inflected prose, other number formats). The loose
     accuracy of a question changes by 1.4, 4.1 and 1.8 points on average (the mean by +1.4, +0.5 and
-    +1.8), and 31, 6 and 30 of 310 strict verdicts change. Without lemmatization the changes are
-    1.4, 5.2 and 1.8 points, with Porter and Snowball stems 1.4, 17.1 and 1.8
+    +1.8), and 31, 6 and 30 of 310 strict verdicts change. Without lemmatization, the changes are
+    1.4, 5.2 and 1.8 points, and with Porter or Snowball stems 1.4, 17.1 and 1.8 points
     (``performance/fallback_lemmatizer.py``).
     """
 

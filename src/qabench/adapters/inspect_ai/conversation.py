@@ -107,7 +107,7 @@ class InspectConversation:
     async def ask_separately(
         self, messages: Messages, samples: int = 1, **options: Any
     ) -> list[Answered]:
-        """Ask with these messages alone. The sample's output is the first reply with a text."""
+        """Ask with only these messages. The sample's output becomes the first reply with text."""
         state, model = self._state, get_model()
         sent = chat(messages)
         state.messages += sent

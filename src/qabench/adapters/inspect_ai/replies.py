@@ -97,7 +97,7 @@ async def generate_reply(
     *tools: Any,
     **options: Any,
 ) -> ModelOutput:
-    """Return the reply as ``ask_model`` does, for further arguments of ``Model.generate``."""
+    """Return the reply like ``ask_model``, which passes fewer arguments to ``Model.generate``."""
     cached = cache_argument(model, sample)
     epoch = state.epoch if state else 0
     with failing_in_one_line():
@@ -251,7 +251,7 @@ def _is_cached_and_empty(call: ModelEvent) -> bool:
 
 
 def is_empty_output(output: ModelOutput) -> bool:
-    """Tell whether a reply has neither text nor tool calls, without a reason such as a refusal."""
+    """Tell whether a reply has neither text nor tool calls, and no refusal or error explains it."""
     if not output.choices or output.stop_reason == "content_filter" or too_long(output):
         return False
     return not output.completion.strip() and not output.message.tool_calls
