@@ -294,7 +294,7 @@ def export(
         list[str],
         Argument(
             metavar="LOG...",
-            help="Logs of runs, and folders of logs. With eee also a benchmark and files of predictions.",
+            help="Logs of runs, and folders of logs. With eee, also a benchmark and files of predictions.",
         ),
     ],
     output: Annotated[

@@ -134,8 +134,8 @@ def retrieve(
         bool,
         Option(
             "--replace",
-            help="Replace the index in --index, even if its source, version, columns or options differ, or if most of "
-            "its documents are gone.",
+            help="Allow replacing the index in --index by one with another source, version, columns or options, or "
+            "without most of its documents.",
         ),
     ] = False,
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,

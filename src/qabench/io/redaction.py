@@ -109,7 +109,7 @@ def _secret_names(names: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _forms(secrets: frozenset[str]) -> list[str]:
-    """Return the secrets unchanged, URL-encoded, and inside longer base64 texts, longest first."""
+    """Return the secrets unchanged, URL-encoded, and as parts of base64 texts, longest first."""
     forms = set(secrets)
     for secret in secrets:
         forms.add(quote(secret, safe=""))
