@@ -17,11 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import Fault, OpenAIServer
-from typer.testing import CliRunner, Result
 
-from qabench.cli import app
-from qabench.errors import InputError
-from qabench.llm.cache import ReplyCache, select, stored_replies
+from qabench.llm.cache import ReplyCache
 from qabench.llm.caller import Caller
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Reply
@@ -197,41 +194,3 @@ def test_calls_of_one_process_share_its_turn(server: OpenAIServer, tmp_path: Pat
         server.wait_for_calls(4)  # ends only if all four are in flight
         released.set()
     assert server.paid == {str(i): 1 for i in range(4)}
-
-
-def store(*models: str) -> None:
-    cache = ReplyCache()
-    for model in models:
-        request = ChatRequest(model, (("user", "u"),), {})
-        cache.store(request.key("http://a/v1"), request, REPLY)
-    cache.close()
-
-
-def test_stored_replies_are_listed_and_cleared(cache: Path) -> None:
-    assert stored_replies() == [] and select().delete() == 0
-    store("m", "openai/m", "a_m", "axm", "M")
-    one_of_each = [(model, 1) for model in ("M", "a_m", "axm", "m", "openai/m")]
-    assert [(row.model, row.replies) for row in stored_replies()] == one_of_each
-    assert all(row.bytes > 8 for row in stored_replies())
-    assert select().delete() == 5 and stored_replies() == []
-
-
-def test_clear_shows_what_goes_and_asks(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def store() -> None:
-        replies = ReplyCache()
-        replies.store(KEY, REQUEST, Reply("yes", prompt_tokens=1200, completion_tokens=3))
-        replies.close()
-
-    def run(*options: str, typed: str = "") -> Result:
-        return CliRunner().invoke(app, ["cache", "clear", *options], input=typed)
-
-    store()
-    nobody = run("--json")
-    assert isinstance(nobody.exception, InputError) and nobody.stdout == "" and stored_replies()
-    assert "m: 1 replies" in nobody.stderr and "1,200 prompt and 3 reply tokens" in nobody.stderr
-    assert run("--yes", "--json").stdout == '{\n "deleted": 1\n}\n' and stored_replies() == []
-    assert run().stdout == "deleted replies: 0\n"  # nothing to ask about
-    store()
-    monkeypatch.setattr("qabench.cli.machine._can_ask", lambda: True)
-    assert run(typed="n\n").exit_code == 1 and stored_replies()
-    assert run(typed="y\n").stdout.endswith("deleted replies: 1\n") and stored_replies() == []

@@ -14,8 +14,8 @@ from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import BENCHMARK as FANOUTQA
 from qabench.errors import InputError, QabenchError
-from qabench.llm.cache import select
 from qabench.llm.caller import Prices
+from qabench.llm.stored_replies import select
 from qabench.runs.estimate import plan_run
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run

@@ -35,7 +35,7 @@ from qabench.benchmarks.felm import BENCHMARK as FELM
 from qabench.cli import app, main
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.llm.cache import stored_replies
+from qabench.llm.stored_replies import stored_replies
 from qabench.runs.export import predictions
 from qabench.runs.inspect_logs import whole_log
 from qabench.runs.log import read_run

@@ -18,7 +18,8 @@ from qabench.io.environment import environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.redaction import write_document, write_line
 from qabench.io.tables import Table
-from qabench.llm.cache import replies_path, select, stored_replies
+from qabench.llm.cache import replies_path
+from qabench.llm.stored_replies import select, stored_replies
 
 cache_app = typer.Typer(
     help="Show the size of the caches, or clear model replies, which never expire."

@@ -75,6 +75,7 @@ class EntryFile:
         self,
         path: Path,
         schema: str,
+        *,
         name: str,
         if_damaged: str,
         if_unusable: str,

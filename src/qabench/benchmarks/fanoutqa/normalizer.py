@@ -185,11 +185,11 @@ class NormalizedTextCache(EntryFile):
         super().__init__(
             path or cache_dir() / "normalized.sqlite",
             SCHEMA,
-            "cache of normalized strings",
-            "and the strings are normalized again",
-            f"; continuing without it. Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you "
-            "can write to.",
-            hold,
+            name="cache of normalized strings",
+            if_damaged="and the strings are normalized again",
+            if_unusable=f"; continuing without it. Delete the file, or set {DISABLING_VARIABLE}=0 or "
+            "QABENCH_CACHE to a folder you can write to.",
+            hold=hold,
         )
         self.max_bytes = max_bytes
 
