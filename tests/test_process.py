@@ -36,7 +36,7 @@ def main():
     from qabench.io.sqlite import EntryFile
 
     schema = "PRAGMA journal_mode=WAL; CREATE TABLE IF NOT EXISTS entries (value)"
-    qabench.cache = EntryFile(Path("cache.sqlite"), schema, "cache", "", "")
+    qabench.cache = EntryFile(Path("cache.sqlite"), schema, name="cache", if_damaged="", if_unusable="")
     qabench.cache.attempt(lambda connection: connection.execute("INSERT INTO entries VALUES (1)"))
     assert Path("cache.sqlite-wal").exists()
 
