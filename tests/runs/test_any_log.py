@@ -73,7 +73,7 @@ def test_the_cause_is_said(log: Path, tmp_path: Path, fields: Json, cause: str) 
 def test_pointers_of_git_lfs(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
-    with pytest.raises(InputError, match=f"{re.escape(name)} is a pointer of Git LFS.*git lfs pull"):
+    with pytest.raises(InputError, match=f"{re.escape(name)} is a Git LFS pointer.*git lfs pull"):
         read_evaluations([path])
 
 

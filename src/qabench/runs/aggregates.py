@@ -2,7 +2,7 @@
 
 Harnesses write the aggregate beside the samples: Inspect in the header, lm-evaluation-harness and
 lighteval in ``results_*.json``, Every Eval Ever in the document of the run. Equal scores need no
-note. Each different one gets a note with both numbers and the reason.
+note. A different score gets a note with both numbers and the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qabench.evaluation.score_spec import MEAN, Pass, ScoreSpec
 
 # Harnesses sum in a different order, and some round.
 TOLERANCE = 1e-6
-# The minimum number of digits of a rounded score.
+# A number with fewer digits after the point is not taken for a rounded score.
 FEWEST_DIGITS = 3
 # Inspect's metrics that average the samples, and those that measure their spread.
 MEANS = ("accuracy", "mean")
@@ -45,10 +45,10 @@ class Reported:
 
     Attributes:
         score: the name that the score has here, such as "match" or "match.max".
-        metric: its name in the log, such as "accuracy".
-        value: not finite if it is undefined there.
-        samples: the number of samples, or of questions if it is of reduced epochs. None if the log
-            does not say.
+        metric: the name of the metric in the log, such as "accuracy".
+        value: the value in the log. Not finite if it is undefined there.
+        samples: the number of samples, or of questions if epochs were reduced. None if the log does
+            not say.
     """
 
     score: str
@@ -124,7 +124,7 @@ def named_mean(spec: ScoreSpec) -> ScoreSpec:
 
 
 def with_same_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Name the mean of a score "match.mean" in all evaluations if one of them calls it so."""
+    """If one evaluation has a score "match.mean", give the mean "match" of the others this name."""
     with_named_mean = set()
     for evaluation in evaluations:
         for spec in evaluation.score_specs:
@@ -178,10 +178,11 @@ def _reduced(spec: ScoreSpec, name: str, reducer: Callable[[Sequence[float]], fl
 def reported_by_inspect(
     results: Json, has_epochs: bool
 ) -> tuple[list[Reported], dict[str, list[str]], list[Reported]]:
-    """Return the scores in a log of Inspect, the reducers of each, and its other metrics.
+    """Return the scores in an Inspect log, the reducers of each score, and the log's other metrics.
 
-    Every reducer leaves a single epoch as it is. The other metrics, such as the perplexity of a
-    corpus, do not follow from one number per sample.
+    Without epochs, the names of scores have no reducer, because every reducer leaves a single value
+    as it is. The other metrics, such as the perplexity of a corpus, do not follow from one number
+    per sample.
     """
     # Pairs of a reducer's name and the mean that it belongs to.
     means: list[tuple[str | None, Reported]] = []
@@ -284,7 +285,7 @@ def _reason(
     Args:
         evaluation: the evaluation of the samples.
         reported: the score in the log.
-        spec: the score of this name here, or None without one.
+        spec: the score of this name here, or None if there is none.
         here: its value, or None if it is not defined.
     """
     records = evaluation.records

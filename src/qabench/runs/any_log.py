@@ -18,7 +18,7 @@ from qabench.runs.log_types import Log, Sample
 
 
 def read_any_log(path: Path) -> list[Evaluation]:
-    """Return the log of another package's task, one evaluation per scorer, or [] for other files.
+    """Return the log of another package's task as one evaluation in a list, or [] for other files.
 
     Raises:
         InputError: the log is damaged.

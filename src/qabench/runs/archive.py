@@ -15,11 +15,11 @@ from qabench.io.limits import json_of
 from qabench.io.redaction import printable, quoted
 from qabench.runs.file_kinds import pointer_error
 
-# The version of the format of Inspect's logs that is read here.
+# The version of Inspect's log format that is read here.
 VERSION = 2
 # A member may be larger than the memory, so it is read in pieces.
 _READ_AT_ONCE = 1 << 20
-# The unpacked size of a member.
+# The maximum unpacked size of a member.
 _MAX_MEMBER_BYTES = 4 << 30
 
 
@@ -80,20 +80,20 @@ def named_errors(path: str | Path) -> Iterator[None]:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the name and the message of an exception of Inspect's reader in one line."""
+    """Return the name and the message of an exception from Inspect's reader in one line."""
     from pydantic import ValidationError
 
     name = type(error).__name__
     if not isinstance(error, ValidationError):
         return f"{name}: {' '.join(str(error).split())}"
-    # The text of pydantic's exception has several lines, and the address of a page.
+    # The text of pydantic's exception has several lines, and a URL.
     problem = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(map(str, problem["loc"])) or "the whole"
     return f"{name}: {field}: {problem['msg']}, got {quoted(problem['input'], 60)}"
 
 
 def damaged(path: str | Path, reason: str) -> InputError:
-    """Return the error for a file that is not a log, is of another format, or is damaged."""
+    """Return the error for a file that is not a log, has another format, or is damaged."""
     if cause := _cause(Path(path)):
         return InputError(f"{path} {cause}")
     detail = printable(reason, 300)
@@ -101,7 +101,7 @@ def damaged(path: str | Path, reason: str) -> InputError:
 
 
 def _cause(path: Path) -> str | None:
-    """Say why a file that may be whole cannot be read as a log. None if that is unknown."""
+    """Return why a file that may be intact cannot be read as a log, or None if that is unknown."""
     if cause := pointer_error(path):
         return cause
     try:

@@ -1,8 +1,8 @@
-"""Compares the messages that a log's model was sent with those that its setting prescribes.
+"""Compares the messages in a log with the messages that the setting prescribes.
 
 The first messages are rendered again from the dataset's row and the setting, so that an edited log,
-or a program that changed the questions, is a deviation even though its metadata names the official
-prompt.
+or a program that changed the questions, is a deviation even if the log's metadata names the
+official prompt.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ NOT_COMPARED = "not compared"
 def with_asked_texts(
     evaluation: Evaluation, setting: Setting, arguments: Mapping[str, Any]
 ) -> Evaluation:
-    """Sign in ``asked_text`` if a run's questions were not asked as its setting prescribes.
+    """Add ``asked_text`` to signatures if questions were not asked as the setting prescribes.
 
     If a signature lacks the field, the first messages of every question are the setting's.
 
     Args:
-        evaluation: the evaluation of a log of a task of qabench, with the setting's own solver.
+        evaluation: the evaluation of a qabench task's log, from a run with the setting's own
+            solver.
         setting: the setting.
         arguments: the task's arguments.
     """
@@ -52,7 +53,7 @@ def with_asked_texts(
         # The file may have changed since the run. Its digest is in the signature.
         return _signed(evaluation, groups, NOT_COMPARED + " (custom questions)", IRRELEVANT)
     # Signatures of groups with scores come first, because they name the prompt that was sent. The
-    # others were written before the first call, and a model that rejects tools gets another prompt.
+    # others were written before the first call, but a model that rejects tools gets another prompt.
     scored = {spec.group for spec in evaluation.score_specs}
     prompt = None
     for group in sorted(groups, key=lambda group: group not in scored):
@@ -143,7 +144,7 @@ def with_edited_answers(evaluation: Evaluation) -> Evaluation:
         for message in record.messages:
             if message.role == "assistant":
                 replies.append(message.text.strip())
-        # If a prompt has several replies, the log has only one of them as a message.
+        # If a prompt was answered several times, the log has only one of the replies as a message.
         if texts and replies and not any(text.strip() in replies for text in texts):
             edited += 1
     if not edited:

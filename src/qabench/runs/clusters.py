@@ -1,4 +1,4 @@
-"""Clusters of questions that belong together, such as those about one passage.
+"""Clusters of questions that belong together, such as questions about one passage.
 
 Questions of a cluster are not independent, and treating them as independent makes intervals too
 narrow. So intervals and tests count a cluster as one unit.
@@ -21,7 +21,7 @@ _KEY: ContextVar[str | None] = ContextVar("cluster", default=None)
 
 @contextmanager
 def clusters_named(key: str | None) -> Iterator[None]:
-    """Within the block, cluster the questions of logs that are read by the value of a field."""
+    """Cluster questions by the value of a field in all logs that are read within the block."""
     token = _KEY.set(key)
     try:
         yield
@@ -38,7 +38,7 @@ def cluster_of(fields: Mapping[str, object]) -> str | None:
 
 
 def with_clusters(evaluations: Sequence[Evaluation], key: str | None) -> list[Evaluation]:
-    """Return evaluations whose questions are in clusters by a field or a grouping.
+    """Return evaluations whose questions are clustered by a field or a grouping.
 
     A question without the field forms its own cluster.
 

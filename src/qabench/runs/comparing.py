@@ -84,19 +84,19 @@ def compare(
         seed: the seed of intervals and tests.
         questions: a file of questions in the benchmark's official format.
         by: groupings, such as "domain": the systems are also compared on each group.
-        human: labels of people, by which scores of a judge and their differences are corrected. See
+        human: human labels, with which a judge's scores and their differences are corrected. See
             ``qabench.evaluate_predictions``.
         cluster: a field of the questions of logs, or a grouping: questions with the same value are
             swapped together.
         lower_is_better: names of scores of another task, such as error rates, whose lower value is
             better.
         baseline: the label of the system that all others are compared with. None for all pairs.
-        progress: called with the number of units scored, and of all units.
+        progress: called with the number of units scored so far, and the number of all units.
         **options: options of the benchmark, as in ``qabench.evaluate_predictions``.
 
     Raises:
-        InputError: an unknown name, fewer than two systems, one of them twice, several tasks, or no
-            system has the scores.
+        InputError: an unknown name, fewer than two systems, a system that is given twice, systems
+            without a common task, or scores that no system has.
         SourceError: the benchmark's data is not available.
     """
     if systems is None:
@@ -109,7 +109,7 @@ def compare(
         name = None
     if not isinstance(name, str | None):
         raise InputError("the systems are given twice: as the first argument and as systems")
-    # Answers may be scored by a judge that is paid.
+    # Report wrong names before the answers are scored, because a judge may be paid.
     check_testing(test, correction)
     benchmark = benchmark_of(name or "")
     labels_of_user = None
@@ -135,7 +135,7 @@ def compare(
     evaluations, unused_labels = with_human(clustered, human)
     read.notes.extend(unused_labels)
 
-    # Find what is wrong before the tests, which take longest.
+    # Check everything before the tests, which take the longest.
     _check(evaluations, read.notes)
     # A folder of logs has several systems, but one label.
     if labels_of_user and len(labels_of_user) != len(evaluations):
@@ -177,7 +177,7 @@ def compare(
 
 
 def _by_task(evaluations: Sequence[Evaluation]) -> list[list[int]]:
-    """Return the positions of the evaluations by task, or of all in one list if comparable."""
+    """Return the positions of the evaluations by task, or one list if all can be compared."""
     everything = list(range(len(evaluations)))
     by_questions = grouped((evaluations[position].questions, position) for position in everything)
     tasks = list(by_questions.values())
@@ -298,7 +298,7 @@ def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) ->
 def _chosen(
     benchmark: Benchmark, names: Names, evaluations: Sequence[Evaluation]
 ) -> list[ScoreSpec]:
-    """Return the named scores that an evaluation has, or without names its main score."""
+    """Return the named scores that an evaluation has, or by default the benchmark's main score."""
     if names is None:
         return list(filter(None, [benchmark.headline_score(evaluations)]))
     declared: dict[str, ScoreSpec] = {}
@@ -383,7 +383,7 @@ def _with_common_groups(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:
-    """Raise InputError if these are fewer than two systems, one of them twice, or several tasks."""
+    """Raise InputError for fewer than two systems, repeated systems, or systems on different tasks."""
     if len(evaluations) < 2:
         sentence = "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         raise InputError(". ".join([sentence, *notes]))

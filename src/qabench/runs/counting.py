@@ -41,7 +41,7 @@ class Counts:
         prompt_tokens: the tokens of all prompts.
         completion_tokens: the tokens of all replies.
         failures: the number of questions whose calls could not all be counted.
-        failure: the reason of the first one.
+        failure: the reason for the first failure.
     """
 
     calls: int = 0
@@ -159,7 +159,7 @@ class CountingConversation:
     result_of = ask_with
 
     def user_message(self, text: str) -> Any:
-        """Return a message of the user."""
+        """Return a user message."""
         return _Message("user", text)
 
     def tool_message(self, *_: Any) -> Any:
@@ -204,12 +204,12 @@ def count_calls(
     """Count the calls of a plan.
 
     Args:
-        plan: a plan all of whose steps are protocols.
+        plan: a plan whose steps are all protocols.
         reply: what the model is assumed to reply.
         model: the model that is asked.
         limit: only the first questions, or a range.
         epochs: how often each question is asked.
-        max_tokens: the user's limit of a reply. None for the plan's.
+        max_tokens: the user's limit for a reply. None for the plan's limit.
 
     Raises:
         NeedsHarness: a step cannot be carried out without the harness.

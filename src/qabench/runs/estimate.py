@@ -33,9 +33,8 @@ def plan_run(
 ) -> RunEstimate:
     """Estimate the calls and tokens of a run, with a model that only counts its prompts.
 
-    In settings with tools, further calls are made that are not in the plan. ``options`` are those
-    of a run that select questions and limit replies: limit, epochs, max_tokens. The plan has no
-    cost.
+    In settings with tools, further calls are made that are not in the plan. ``options`` select
+    questions and limit replies, as in a run: limit, epochs, max_tokens. The plan has no cost.
 
     Raises:
         InputError: as for a run.
@@ -49,7 +48,7 @@ def plan_run(
         with planning_for(named):
             planned = benchmark.tasks()[setting.task](**arguments)
         if isinstance(planned, TaskPlan):
-            # A benchmark from outside may return a task of Inspect, which has no plan.
+            # A benchmark from outside may return an Inspect task, which has no plan.
             counts = count_calls(planned, benchmark.planned_reply, named, **options)
     if counts is None:
         from qabench.runs.inspect_estimate import counted_by_inspect

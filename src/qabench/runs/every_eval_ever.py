@@ -52,8 +52,8 @@ def write_evaluation(
         folder: the output.
         developer: who made the model. By default the organization in the model's id. Left out if
             there is none.
-        model_id: the model's id, such as "org/name". By default the name that was given to the run,
-            if it has this form, else from the model's name in the run.
+        model_id: the model's id, such as "org/name". By default, the name that was given to the run
+            if it has this form, else an id from the model's name in the run.
     """
     # Find the ids of the model and of the evaluation, which determine the paths.
     run = _without_paths(run)
@@ -96,10 +96,10 @@ def write_evaluation(
     if developer:
         document["model_info"]["developer"] = developer
 
-    # Write the file of the records first: the other one has its digest.
+    # Write the file of the records first, because the other file contains its digest.
     rows = list(_instances(run, scores, evaluation_id, model))
     if rows:
-        # ASCII: an answer can contain a lone surrogate, which UTF-8 cannot encode.
+        # JSON in ASCII, because an answer can contain a lone surrogate, which UTF-8 cannot encode.
         text = "".join(json.dumps(row) + "\n" for row in rows)
         samples = folder_in_output / f"{unique}_samples.jsonl"
         document["detailed_evaluation_results"] = {
@@ -116,7 +116,7 @@ def write_evaluation(
 
 
 def _model_id(model: str) -> str:
-    """Return ORGANIZATION/NAME, or NAME for a model behind a server, which did not make it."""
+    """Return ORGANIZATION/NAME, or NAME. A provider that only serves the model is left out."""
     provider, *parts = model.split("/")
     if provider in DEVELOPERS or not parts:
         return model
@@ -127,7 +127,7 @@ def _model_id(model: str) -> str:
 
 
 def _as_folder(name: str) -> str:
-    """Return a folder name: characters that it cannot have are replaced by hyphens."""
+    """Return a name for a folder: characters that are not allowed in it become hyphens."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".") or "unknown"
 
 

@@ -55,5 +55,5 @@ def records(run: Evaluation) -> str:
 
 
 def _lines(rows: Iterable[Json]) -> str:
-    # Escaped: an answer can contain a lone surrogate, which UTF-8 cannot encode.
+    # JSON in ASCII, because an answer can contain a lone surrogate, which UTF-8 cannot encode.
     return "".join(json.dumps(row) + "\n" for row in rows)

@@ -48,12 +48,12 @@ LONGEST = 80
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 _ADDED = Field((), "{name}: {value}, which the setting does not have", absent=True)
 _ARGUMENTS, _ORIGINS = ("prompt", "protocol"), ("official", "qabench")
-# The fields of a sample's metadata that its signatures also have.
+# The fields of a log's metadata that its signatures also have.
 _REQUIRED = ("benchmark", "config", "setting", "data")
 
 
 def facts_of(log: Log) -> Json:
-    """Return the fields of a log that its run's scores depend on, by their name in signatures."""
+    """Return the fields of a log that the scores depend on, by their name in signatures."""
     facts = signed(log.model_generation | log.generation, GENERATE_CONFIG)
     facts |= signed(log.run_options, EVAL_CONFIG)
     # Provider arguments are signed one by one below.
@@ -127,7 +127,7 @@ def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
 
 
 def _requiring_run_fields(evaluation: Evaluation, benchmark: Benchmark, log: Log) -> Evaluation:
-    """Declare the fields about how a run asked as required. Only files may lack them."""
+    """Require the fields about how a run asked its questions. Only predictions may lack them."""
     asked_with = log.metadata.get(ASKED_WITH)
     required = {"prompt", *(asked_with if isinstance(asked_with, dict) else ())}
     declarations = dict(evaluation.declarations)
@@ -164,7 +164,7 @@ def _is_of_system(name: str) -> bool:
 
 
 def setting_of(benchmark: Benchmark, task: str, arguments: Mapping[str, Any]) -> Setting | None:
-    """Return the setting of a task, by its arguments if several have the task, or None."""
+    """Return the setting of a task, or None. If several have the task, its arguments decide."""
     task = task.rpartition("/")[2]
     settings = [setting for setting in benchmark.settings if setting.task == task]
     for setting in settings:

@@ -12,19 +12,19 @@ from qabench.errors import DataError
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 # The suffixes of files that are read in folders of logs.
 SUFFIXES = (LOG, DETAILS, LINES, ".json")
-# Fields of a sample of lm-evaluation-harness, and of an instance of Every Eval Ever.
+# Fields of an lm-evaluation-harness sample, and of an Every Eval Ever instance.
 LM_EVAL_FIELDS = {"doc_id", "doc", "filtered_resps"}
 SHARED_FIELDS = {"evaluation_id", "sample_id", "evaluation"}
 # The beginning of a file is enough to recognize its kind.
 _START_BYTES = 4096
-# The start of a log of Inspect in JSON. Its logs.json and eval-set.json, which are beside the logs
-# of a suite, start in another way.
+# The start of an Inspect log in JSON. Inspect's logs.json and eval-set.json, which are beside the
+# logs of a suite, start in another way.
 _LOG_START = re.compile(rb'\s*\{\s*"(version|status|eval)"\s*:')
 _POINTER_START = b"version https://git-lfs.github.com/spec/"
 
 
 def is_log(path: str | Path) -> bool:
-    """Tell whether a path names a log of Inspect AI (.eval), or is one in JSON."""
+    """Tell whether a path names an Inspect AI log (.eval), or is such a log in JSON."""
     path = Path(path)
     if path.suffix != ".json" or not path.is_file():
         return path.suffix == LOG
@@ -32,13 +32,13 @@ def is_log(path: str | Path) -> bool:
 
 
 def starts_as_log(path: Path) -> bool:
-    """Tell whether a file starts as a log of Inspect in JSON does."""
+    """Tell whether a file starts like an Inspect log in JSON."""
     with path.open("rb") as file:
         return _LOG_START.match(file.read(_START_BYTES)) is not None
 
 
 def lm_eval_rows(path: Path) -> list[SourceRow] | None:
-    """Return the samples of lm-evaluation-harness in a file, or None if it is another file.
+    """Return the lm-evaluation-harness samples in a file, or None if it is another file.
 
     Raises:
         DataError: a row after the first one is damaged.
@@ -67,7 +67,7 @@ def lm_eval_rows(path: Path) -> list[SourceRow] | None:
 
 
 def first_row(path: Path) -> Row:
-    """Return the first row of a file of JSON Lines, or of samples in a list, or {} if it has none."""
+    """Return the first row of JSON Lines or of a JSON list, or {} if none can be read."""
     try:
         return next((row.fields for row in sample_rows(path)), {})
     except (DataError, OSError):
@@ -75,16 +75,16 @@ def first_row(path: Path) -> Row:
 
 
 def sample_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of JSON Lines or of a list (as lm-evaluation-harness before 0.4.3)."""
+    """Yield the rows of JSON Lines, or of a list, which lm-evaluation-harness wrote before 0.4.3."""
     with path.open("rb") as file:
         is_list = file.read(_START_BYTES).lstrip().startswith(b"[")
     yield from read_json_list(path) if is_list else read_json_lines(path)
 
 
 def pointer_error(path: Path) -> str | None:
-    """Say how to replace a pointer of Git LFS by its file, or return None for other files."""
+    """Say how to replace a Git LFS pointer by its file, or return None for other files."""
     with path.open("rb") as file:
         is_pointer = file.read(len(_POINTER_START)) == _POINTER_START
     if not is_pointer:
         return None
-    return "is a pointer of Git LFS, not the file itself; in its repository, run: git lfs pull"
+    return "is a Git LFS pointer, not the file itself; in its repository, run: git lfs pull"

@@ -69,7 +69,7 @@ def number_of(value: object) -> float | None:
 
 
 def numbers_of(values: Mapping[str, object]) -> dict[str, float]:
-    """Return the values that are numbers or verdicts, by name. A value of a dictionary is NAME.KEY."""
+    """Return the values that are numbers or verdicts, by name, which is NAME.KEY in a dictionary."""
     numbers: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -101,12 +101,12 @@ def evaluation_of(
 ) -> Evaluation:
     """Return a log as an evaluation: its scores are means over the records.
 
-    Of repeated records, the last one counts. They are counted among the problems.
+    If a record is repeated, the last one is used, and a problem says so.
 
     Args:
         path: the file.
         task: the name of the task.
-        model: its name, or the name of the file if the log does not have it.
+        model: the name of the model, or of the file if the log does not name the model.
         created: an ISO date and time.
         records: the records in the order of the log.
         lower: the names of scores for which lower values are better.
@@ -164,7 +164,7 @@ def _specs(records: Sequence[Record], lower: Collection[str]) -> list[ScoreSpec]
 
 
 def _with_groupings(records: Sequence[Record]) -> list[Record]:
-    """Keep the groups of fields that have several values, and fewer than there are questions."""
+    """Keep the groups of fields that have several values, but fewer values than questions."""
     distinct = set()
     ids = set()
     for record in records:
@@ -225,7 +225,7 @@ def rows_of_samples(
 
 
 def typed_rows(path: Path, kind: type[Typed]) -> list[Row]:
-    """Return the rows of a file, which must be of this type."""
+    """Return the rows of a file, which must all be of this type."""
     from qabench.runs.foreign_rows import checked
 
     try:
@@ -235,7 +235,7 @@ def typed_rows(path: Path, kind: type[Typed]) -> list[Row]:
 
 
 def json_beside(path: Path) -> object:
-    """Return the content of a file of JSON beside a file of samples."""
+    """Return the content of a JSON file beside a file of samples."""
     try:
         return read_json(path)
     except OSError as error:
@@ -262,7 +262,7 @@ def without_date(stem: str) -> str:
 
 
 def date_in(stem: str) -> str:
-    """Return the date and time at the end of the name of a file, with "_" before, or ""."""
+    """Return the date and time at the end of a file's name, including the "_" before, or ""."""
     match = _DATE.search(stem)
     if match is None:
         return ""

@@ -26,33 +26,33 @@ class Typed(BaseModel):
 
 
 class LmEvalSample(Typed):
-    """A line of samples of lm-evaluation-harness."""
+    """A line in a file of lm-evaluation-harness samples."""
 
     doc_id: int | str
     doc: dict[str, Any]
     target: Any = None
     filtered_resps: Any = None
     filter: str | None = None
-    # lm-evaluation-harness writes these names since 0.4.6.
+    # lm-evaluation-harness has written these names since version 0.4.6.
     metrics: list[str] = []
     doc_hash: str | None = None
 
 
 class NamedFilter(Typed):
-    """An item of ``filter_list`` of a task of lm-evaluation-harness."""
+    """An item of ``filter_list`` in an lm-evaluation-harness task."""
 
     name: str | None = None
 
 
 class LmEvalTask(Typed):
-    """The configuration of a task of lm-evaluation-harness."""
+    """The configuration of an lm-evaluation-harness task."""
 
     filter_list: list[NamedFilter] | None = None
     dataset_name: str | None = None
 
 
 class LmEvalResults(Typed):
-    """The file of results of lm-evaluation-harness."""
+    """The results file of lm-evaluation-harness."""
 
     model_name: str | None = None
     higher_is_better: dict[str, dict[str, Any]] = {}
@@ -87,26 +87,26 @@ class LightevalDetail(Typed):
 
 
 class SharedInput(Typed):
-    """The question of an instance of Every Eval Ever."""
+    """The question of an Every Eval Ever instance."""
 
     raw: Any = None
     reference: str | list[Any] | None = None
 
 
 class SharedAnswer(Typed):
-    """An item of ``answer_attribution`` of an instance of Every Eval Ever."""
+    """An item of ``answer_attribution`` in an Every Eval Ever instance."""
 
     extracted_value: Any = None
 
 
 class SharedEvaluation(Typed):
-    """The score of an instance of Every Eval Ever."""
+    """The score of an Every Eval Ever instance."""
 
     score: Any = None
 
 
 class SharedInstance(Typed):
-    """A line of an instance-level file of Every Eval Ever."""
+    """A line of an instance-level Every Eval Ever file."""
 
     sample_id: int | str
     evaluation_name: str = ""
@@ -121,13 +121,13 @@ class SharedInstance(Typed):
 
 
 class ScoreDetails(Typed):
-    """The aggregate score of a result of Every Eval Ever."""
+    """The aggregate score of an Every Eval Ever result."""
 
     score: Any = None
 
 
 class SharedResult(Typed):
-    """A result of a document of Every Eval Ever."""
+    """A result in an Every Eval Ever document."""
 
     evaluation_name: str | None = None
     evaluation_result_id: str | None = None
@@ -135,13 +135,13 @@ class SharedResult(Typed):
 
 
 class SharedDocument(Typed):
-    """The aggregate of Every Eval Ever beside a file of instances."""
+    """The Every Eval Ever document with the aggregate, beside a file of instances."""
 
     evaluation_results: list[SharedResult] | None = None
 
 
 def checked(row: SourceRow, kind: type[Typed]) -> Row:
-    """Return the fields of a row of this type.
+    """Check that a row is of this type, and return its fields.
 
     Raises:
         DataError: a field has another type. The message names file, line, field, and value.

@@ -84,15 +84,15 @@ def run(
             file.
         keep_answers: also count the answers of another function in this file. Signatures then name
             both functions.
-        concurrency: the maximum number of questions that are being answered.
+        concurrency: the maximum number of questions that are answered at once.
         limit: answer only the first questions.
-        progress: called with the number of answered questions, and of all questions.
+        progress: called with the number of answered questions, and the number of all questions.
         **options: for a function, the options of ``qabench.evaluate_predictions``, such as
             ``scores``. For a model, the options of ``qabench.runs.running.start``, such as
             ``setting`` and ``base_url``.
 
     Raises:
-        InputError: not either a function or a model, an unknown name, or a file with the answers of
+        InputError: no function and no model, or both; an unknown name; or a file with the answers of
             another function.
         QabenchError: no question was answered, or the file cannot be written. What is in it is
             kept.
@@ -139,7 +139,7 @@ def run(
         done = f"interrupted after {len(predictions)} of {len(asked)} questions"
         write_line(f"qabench: {done}; {again}", sys.stderr)
 
-    # Score the answers, in the order of the questions instead of that in which they were given.
+    # Score the answers, in the order of the questions, not in the order in which they were given.
     errors: dict[str, str] = {}
     answers: list[Json] = []
     for id in asked:
@@ -245,7 +245,10 @@ async def _ask(
             # Unlike ``gather``, this does not cancel the tasks when it is canceled by Ctrl-C.
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     except asyncio.CancelledError:
-        write_line("qabench: waiting for the answers in flight (Ctrl-C again: don't)", sys.stderr)
+        write_line(
+            "qabench: waiting for the answers in flight (press Ctrl-C again to stop now)",
+            sys.stderr,
+        )
         raise
     finally:
         is_stopped = True
@@ -377,7 +380,7 @@ def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """Return the values in a container or that a function depends on, or () for other objects."""
+    """Return the items of a container, or what a function depends on, or () for other objects."""
     if isinstance(value, tuple | frozenset | list | set):
         return value
     if isinstance(value, Mapping):
@@ -413,7 +416,7 @@ def _outer_values(function: FunctionType) -> Iterable[Any]:
 
 
 def _source(function: FunctionType) -> str:
-    """Return the text of a function's file or notebook cell, or "" for a function of a prompt."""
+    """Return the text of a function's file or notebook cell, or "" if Python has no such text."""
     try:
         lines, _ = inspect.findsource(function)
     except (TypeError, OSError):

@@ -1,4 +1,4 @@
-"""Labels of people: reads them from a table or from the dataset, and corrects scores by them."""
+"""Human labels: reads them from a table or the dataset, and corrects scores with them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def read_labels(source: str | Path | Mapping[str, float]) -> Labels:
         if not by_item:
             raise InputError("there are no labels: the mapping has no value")
         return Labels("the mapping of labels", by_item)
-    # A label with the system "" is used for each system that has no label of its own.
+    # A label with the system "" is used for each system that does not have its own label.
     labels: dict[tuple[str, str], Label] = {}
     for row in read_table(source, ("id", "label")):
         number = _value(row.fields["label"], f"{row.where}: the label")
@@ -131,7 +131,7 @@ def with_human(
         users_labels = human if isinstance(human, Labels) else read_labels(human)
         _check_systems(evaluations, judged, users_labels)
 
-    # Correct one system after the other.
+    # Correct the systems one by one.
     results, notes = [], []
     failures: list[InputError] = []
     for evaluation, scores in zip(evaluations, judged, strict=True):
@@ -183,7 +183,7 @@ def judged_scores(evaluation: Evaluation) -> list[JudgedScore]:
 
 
 def _of_dataset(human: Any) -> tuple[bool, int | None]:
-    """Tell whether labels are those of the dataset, and how many."""
+    """Tell whether labels are the dataset's, and how many of them to use (None for all)."""
     if not isinstance(human, str):
         return False, None
     name, colon, number = human.partition(":")

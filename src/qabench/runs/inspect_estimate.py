@@ -1,4 +1,4 @@
-"""Estimates the calls of a task that needs Inspect AI: tokenizers, tools, or a custom solver."""
+"""Estimates the calls of a task that needs Inspect AI for tokenizers, tools or a custom solver."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from qabench.runs.counting import Counts
 from qabench.runs.models import known_window, plain
 from qabench.runs.task_options import task_options
 
-# The counts of the plan in progress, if any. A global, because Inspect itself creates the object of
-# ``_Failures``.
+# The counts of the plan in progress, if any. This is a global, because Inspect itself creates the
+# ``_Failures`` object.
 _COUNTS: list[Counts] = []
 
 
@@ -41,7 +41,7 @@ def counted_by_inspect(
     """Run a task with a model that only counts its prompts."""
     title = f"{benchmark.title}, {setting.name}, cannot be planned"
     arguments = dict(arguments)
-    # Tasks are only registered by commands that need them, because that imports all of Inspect.
+    # Only commands that need tasks register them, because registering imports all of Inspect.
     inspect_tasks(benchmark)
     # Inspect does not know the context window of the model that only counts.
     window = known_window(model)

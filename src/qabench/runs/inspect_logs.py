@@ -44,9 +44,9 @@ _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
 
 
 def read_header(path: str | Path) -> EvalLog:
-    """Return the log of a task of qabench without its samples, for a run that resumes it.
+    """Return the log of a qabench task without its samples, for a run that resumes it.
 
-    Raises InputError if the file does not exist, is not a log of Inspect (.eval), is damaged, or is
+    Raises InputError if the file does not exist, is not an Inspect log (.eval), is damaged, or is
     the log of another task.
     """
     log = _read(path, header_only=True)
@@ -95,7 +95,7 @@ def _read(path: str | Path, file: Path | None = None, **options: Any) -> EvalLog
 
 
 def _check_bounds(file: Path, header_only: bool) -> None:
-    """Raise TooLarge for JSON that Inspect, which has no limits of size and depth, would read."""
+    """Raise TooLarge for JSON that is too deep or large. Inspect, without limits, would read it."""
     if file.suffix == ".json":
         with file.open("rb") as content:
             check_json_depth(content, file.name)
@@ -132,7 +132,7 @@ def _with_buffer(path: str | Path, status: str) -> Iterator[Path]:
 
 
 def _values_of(part: BaseModel) -> Json:
-    """Return the fields of a part of a log that are set, as JSON."""
+    """Return the fields that are set in a part of a log, as JSON."""
     return part.model_dump(mode="json", exclude_none=True)
 
 
@@ -166,7 +166,7 @@ def _log_of(log: EvalLog) -> Log:
 
 
 def _sample_of(sample: EvalSample) -> Sample:
-    """Return a sample of Inspect as the plain reader would return it."""
+    """Return an Inspect sample as the plain reader would return it."""
     output = sample.output
     error = sample.error
     limit = sample.limit

@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgeReport(Displayed):
-    """How good judges are: their verdicts against labels of people.
+    """How good judges are: their verdicts against human labels.
 
     Attributes:
         benchmark: the title of the benchmark.
@@ -84,7 +84,7 @@ class JudgeReport(Displayed):
         main.rows.extend(_published_rows(self.published))
         if self.published:
             main.notes.append(
-                "published: of the authors' evaluators on all questions, without intervals"
+                "published: scores of the authors' evaluators on all questions, without intervals"
             )
         tables = [main, *pair_tables(self.pairs), *group_tables(self.qualities, self.by)]
         if self.usage:
@@ -143,16 +143,16 @@ def asked(
     """Ask a judge about questions whose answers people labeled, and score its replies.
 
     Replies are in the cache that all processes share, so a second call, or one after an interrupt
-    or a limit of calls, asks only what has no reply.
+    or a limit of calls, only asks for the missing replies.
 
     Args:
         benchmark: the benchmark.
-        questions: those that are asked.
+        questions: the questions to ask about.
         caller: the judge.
         config: a config of the benchmark.
         method: how the judge is asked. None for the default.
         prompt: official, auto, or what the method allows.
-        progress: called with the number of replies, and of all.
+        progress: called with the number of replies so far, and the number of all calls.
         save: where the replies are written as predictions.
         **options: options for loading the questions, such as the split.
 
@@ -221,12 +221,12 @@ def judge(
     progress: Callable[[str], Progress] | None = None,
     **options: Any,
 ) -> JudgeReport:
-    """Compare the verdicts of judges with labels of people.
+    """Compare the verdicts of judges with human labels.
 
     Args:
         name: the benchmark.
-        judges: models (``qabench.llm.caller.caller_for``), which are asked, or evaluations of
-            verdicts that exist, such as those of a log.
+        judges: models to ask (``qabench.llm.caller.caller_for``), or evaluations with existing
+            verdicts, such as the evaluation of a log.
         config: a config of the benchmark.
         limit: ask about a random subset of this many questions.
         method: how a judge is asked, such as FELM's "cot". None for the default.

@@ -1,4 +1,4 @@
-"""Keeps results in the cache that stay the same for a version: counts of planned runs, options."""
+"""Caches results that stay the same for a version of the code: counts of planned runs, options."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _is_file(value: object) -> bool:
 
 
 def _here(benchmark: Benchmark) -> Json:
-    """Return what prompts depend on here: available source files, and QABENCH_ variables."""
+    """Return what prompts depend on here: the available source files and QABENCH_ variables."""
     files = []
     for path, source in dataset_table(benchmark.name).sources.items():
         if available(source):

@@ -1,4 +1,4 @@
-"""Details of lighteval: ``details_TASK_DATE.parquet``, and the results beside them."""
+"""lighteval's details, ``details_TASK_DATE.parquet``, and the results beside them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _reported(path: Path, task: str) -> list[Reported]:
     if not details:
         # The file was moved, so its results cannot be found.
         return []
-    # A model of the Hub is two folders: ORG/NAME.
+    # A model on the Hub has two folders: ORG/NAME.
     model = date_folder.parent.relative_to(details[0])
     file = details[0].parent / "results" / model / f"results_{date_folder.name}.json"
     if not file.is_file():

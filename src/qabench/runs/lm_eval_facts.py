@@ -120,8 +120,8 @@ def harness_facts(
 def _values(calls: Any) -> list[Any]:
     """Return the items of a list, or the values of an object, or [] for anything else.
 
-    The harness has written calls and their arguments as objects since version 0.4.3, and before as
-    lists.
+    The harness has written calls and their arguments as objects since version 0.4.3, and as lists
+    before.
     """
     if isinstance(calls, dict):
         return list(calls.values())
@@ -276,7 +276,7 @@ def _is_sent_as(messages: Messages, context: Any, in_template: bool) -> bool:
     """Return whether the context of a call is these messages, as the JSON of a chat or as text.
 
     A chat template is a separate deviation, so in a template, only the texts and their order are
-        checked.
+    checked.
     """
     if not isinstance(context, str):
         return False

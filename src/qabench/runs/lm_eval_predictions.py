@@ -42,7 +42,7 @@ def evaluate_samples(
     questions: Path | None = None,
     **options: Any,
 ) -> list[Evaluation]:
-    """Score the answers in a file's samples, by the benchmark's scorer. One evaluation per system.
+    """Score the answers in a file's samples with the benchmark's scorer, system by system.
 
     Args:
         benchmark: the benchmark.
@@ -126,8 +126,8 @@ def with_harness_facts(
 def over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
     """Restrict an evaluation to the questions in the file, as the harness does.
 
-    With ``--limit``, the harness asks only some questions. A note states the scores over all of
-    them.
+    With ``--limit``, the harness asks only some questions. A note states the scores over all
+    questions.
     """
     asked = {row.id for row in predictions.rows}
     records = [record for record in evaluation.records if record.id in asked]

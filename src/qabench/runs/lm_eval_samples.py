@@ -1,4 +1,4 @@
-"""Samples of lm-evaluation-harness, and the file of results beside them."""
+"""lm-evaluation-harness samples, and the results file beside them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from qabench.runs.foreign import (
     without_date,
 )
 
-# What every sample has. The other keys of a sample before 0.4.6 are its metrics.
+# The keys of every sample. Before version 0.4.6, the other keys of a sample are its metrics.
 SAMPLE_KEYS = {
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
     *("doc_hash", "prompt_hash", "target_hash"),
 }
-# The harness gives it the value 999 if nothing is to be scored (``--predict_only``).
+# The harness writes this metric, with the value 999, if nothing is scored (``--predict_only``).
 NO_METRIC = "bypass"
 # The first of these fields of a document is shown as the question.
 QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
@@ -77,7 +77,7 @@ def _document_id(row: Row) -> str:
 
 
 def _with_filters(rows: list[Row], task: str, results: Json) -> list[Row]:
-    """Return rows that name their filter and their metrics, as the harness writes them since 0.4.6.
+    """Return rows that name their filter and metrics, as the harness has written them since 0.4.6.
 
     Older versions wrote all samples once per filter, in the order of the filters, without their
     names.
@@ -134,7 +134,7 @@ def _record(rows: Sequence[Row], has_filters: bool) -> Record:
             if name != NO_METRIC:
                 values[name + ending] = row.get(name)
         scores |= numbers_of(values)
-    # A document without such a field is shown whole.
+    # If a document has none of ``QUESTIONS``, the whole document is shown.
     question = json.dumps(document, ensure_ascii=False)
     for name in QUESTIONS:
         if isinstance(document.get(name), str):
@@ -172,7 +172,7 @@ def lm_eval_task(path: Path) -> str:
 
 
 def lm_eval_config(path: Path, configs: Collection[str]) -> str | None:
-    """Return the config of qabench's task in a file of samples, or None if nothing says it.
+    """Return the config of qabench's task in a file of samples, or None if it is unknown.
 
     Examples:
         >>> lm_eval_config(Path("samples_qabench_felm_math_raw_2026-01-01T00-00-00.jsonl"), ["all", "math"])
@@ -192,7 +192,7 @@ def lm_eval_config(path: Path, configs: Collection[str]) -> str | None:
 
 
 def answer_in(row: SourceRow) -> dict[str, str]:
-    """Return the prediction ``{"id", "answer"}`` in a sample of a task of qabench.
+    """Return the prediction ``{"id", "answer"}`` in a sample of a qabench task.
 
     The harness writes a missing reply as the string "None".
 

@@ -1,4 +1,4 @@
-"""Reads the log of a run of qabench as an evaluation: its samples become records."""
+"""Reads the log of a qabench run as an evaluation: the log's samples become records."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def read_run(
     Args:
         path: the log (.eval).
         questions: the file of questions of a run with custom questions.
-        scored_here: whether this process scored all answers of the log, so that their scores are
-            those of today's code.
+        scored_here: whether this process scored all answers of the log, so that today's code
+            computed their scores.
         **options: options of the benchmark, which replace those of the run.
 
     Raises:
-        InputError: the file does not exist, is not a log of Inspect, is damaged, or is the log of
+        InputError: the file does not exist, is not an Inspect log, is damaged, or is the log of
             another task.
     """
     log = header_of(path)
@@ -184,7 +184,7 @@ def _evaluation(path: str | Path, log: Log, samples: list[Sample]) -> Evaluation
 
 
 def other_models(asked: str, samples: Iterable[Sample]) -> list[str]:
-    """Return a note for each model that replies name instead of the one that was asked."""
+    """Return a note for each model name in the replies that differs from the asked model's."""
     n_replies: Counter[str] = Counter()
     for sample in samples:
         n_replies[sample.model_in_reply] += sample.has_output
@@ -201,11 +201,11 @@ def other_models(asked: str, samples: Iterable[Sample]) -> list[str]:
 
 
 def scored_record(sample: Sample) -> tuple[Record, dict[str, str]]:
-    """Return a sample of a task of qabench as a record, and the signatures of its scores."""
+    """Return a sample of a qabench task as a record, and the signatures of its scores."""
     scores = list(sample.scores.values())
     detail: Json = {}
     signatures: dict[str, str] = {}
-    # The statuses of groups of scores that differ from the question's.
+    # Group of scores -> its status, where it differs from the question's.
     statuses: dict[str, str] = {}
     values: dict[str, float] = {}
     for score in scores:

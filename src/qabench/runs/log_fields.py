@@ -9,7 +9,7 @@ Each field has a kind, which is one of:
 - ``{...: kind}``, an object whose fields all have this kind;
 - ``(kind, kind)``, one of several.
 
-The kinds here are those of the metadata that tasks of qabench write.
+The kinds below describe the metadata that qabench tasks write.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ SCORE = {"detail": ({...: object}, None), "signatures": _TEXTS, "statuses": _TEX
 
 
 def values_of_another_kind(path: str, value: Any, kind: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the value of each part of a value that does not have its kind.
+    """Yield the path and the value of each part of ``value`` that has another kind than declared.
 
     Args:
-        path: the path of the value in the log, such as "header.eval", with which the paths begin.
-        value: the value, as JSON has it.
-        kind: its kind.
+        path: the path of ``value`` in the log, such as "header.eval". The yielded paths begin with
+            it.
+        value: the value, parsed from JSON.
+        kind: the declared kind (see the module).
     """
     if isinstance(kind, tuple):
         problems = [list(values_of_another_kind(path, value, choice)) for choice in kind]
@@ -110,7 +111,7 @@ def check(path: str | Path, where: str, value: object, kind: Any) -> None:
 
 
 def check_sample(path: str | Path, sample: Sample, benchmark: Benchmark) -> None:
-    """Raise InputError for fields of a sample or its scores that qabench does not write so."""
+    """Raise InputError if qabench cannot have written a field of a sample or of its scores."""
     where = f"sample {sample.id!r}"
     check(path, f"{where}, metadata", sample.metadata, SAMPLE)
     detail_kind = (dict(benchmark.logs().kinds.get("detail", {})), None)

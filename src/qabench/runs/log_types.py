@@ -1,4 +1,4 @@
-"""A log of Inspect AI as typed records, which both of its readers return.
+"""An Inspect AI log as typed objects, which both readers of logs return.
 
 ``plain`` reads the JSON itself, and ``inspect_logs`` reads with Inspect's classes. Other code does
 not need to know which of them read a log.
@@ -40,10 +40,10 @@ class Log:
         listed_ids: the ids of the questions, including repeated ones.
         epochs: how often each question is asked, as the header claims. Nothing of this size may be
             allocated.
-        spec: all fields of the specification of the run that are set.
+        spec: all fields that are set in the run's specification.
         run_options: the options of the run that are set, such as limits.
-        model_generation: options of generation that the model was made with.
-        generation: options of generation of the run, which override those of the model.
+        model_generation: the generation options that the model was created with.
+        generation: the run's generation options, which override the model's.
         solver: the solver that replaced the task's own, or None.
         solver_args: its arguments.
         steps: the solvers.
@@ -132,7 +132,7 @@ class Sample:
         metadata: what the task says about the question.
         scores: the scores by the name of their scorer.
         is_invalidated: whether somebody invalidated the sample with Inspect's command.
-        invalidation_reason: the reason that they gave.
+        invalidation_reason: the reason that was given for that.
     """
 
     id: str | int
@@ -162,13 +162,13 @@ def limit_text(kind: str, value: float) -> str:
 
 
 def shown_message(role: str, text: str, calls: Sequence[tuple[str, object]]) -> Message:
-    """Return a message as reports show it: its text, and the calls of tools below."""
+    """Return a message as reports show it: its text, and the tool calls below it."""
     texts = [text, *(f"{function}({arguments})" for function, arguments in calls)]
     return Message(role, "\n".join(filter(None, texts)))
 
 
 def in_order(log: Log, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples that are in the header, in its order. Of repeated ones, the last counts."""
+    """Return the samples of the header's questions, in its order. The last of repeated ones counts."""
     positions = log.positions
     by_key: dict[tuple[int, int], Sample] = {}
     for sample in samples:

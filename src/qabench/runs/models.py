@@ -169,17 +169,17 @@ async def _call(model: Any, config: Any) -> str:
 def planning_to_call(
     model: str, base_url: str | None = None, model_args: Arguments = None
 ) -> Iterator[None]:
-    """Let tasks that are created in the block plan for a model before its first call.
+    """Tell tasks that are created in this block which model they plan for, before its first call.
 
     A task can then check the model's context window. A model whose weights would be loaded is not
-    made: its task checks the window when it starts.
+    created: its task checks the window when it starts.
     """
     planned = None
     if model.partition("/")[0] not in NOT_CALLED and not model.startswith(IN_PROCESS):
         # Inspect prints the list of hooks on standard output.
         with redirect_stdout(io.StringIO()):
             planned = InspectModel(make_model(model, base_url, model_args))
-    # The model of an earlier run in this process would come first.
+    # The model of an earlier run in this process would take precedence.
     with without_model_of_run(), planning_for(planned):
         yield
 
@@ -279,7 +279,7 @@ def plain(error: object) -> str:
 
 
 def _models_at(url: str) -> list[str]:
-    """Return the models that a server lists, or none if it has no such list."""
+    """Return the models that a server lists, or [] if it has no such list."""
     limits = Limits(MAX_REPLY_BYTES, SECONDS, redirects="none")
     headers = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
     try:

@@ -31,7 +31,7 @@ from qabench.runs.log_types import (
 
 # The oldest version of Inspect whose logs are read without it.
 OLDEST = (0, 3, 285)
-# The size of a sample. Inspect can read a part of a larger one.
+# The maximum size of a sample. Inspect can read a part of a larger one.
 MAX_BYTES = 64 << 20
 FINISHED = ("success", "error", "cancelled")
 # The kinds of the fields that are read (see ``qabench.runs.log_fields``).
@@ -119,7 +119,7 @@ def _check(what: str, value: Any, kind: Any) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Any:
-    """Return the JSON of a file in a log, after a comparison of the file with its checksum."""
+    """Return the JSON of a file in a log. Reading the file compares it with its checksum."""
     if archive.getinfo(name).file_size > MAX_BYTES:
         raise Unfamiliar("a large file")
     return json_of(archive.read(name))
@@ -253,7 +253,7 @@ def _joined(value: str | list[Any]) -> str:
 
 
 def _text(message: Json) -> str:
-    """Return the text of a message. Raises Unfamiliar if Inspect would change it, or a tool's call."""
+    """Return the text of a message. Raises Unfamiliar if Inspect would change it or a tool call."""
     content = message["content"]
     texts = [content]
     if isinstance(content, list):

@@ -23,14 +23,14 @@ from qabench.runs.comparing import compare
 from qabench.stats.power import POWER, detectable, paired_deviation, questions_needed
 
 EPOCHS = (1, 2, 4, 8)
-# Correlations of two systems over questions, for which only published scores are known. Systems
-# that fail on the same questions are more alike.
+# The correlations of two systems over questions that are assumed if only published scores are known.
+# Systems that fail on the same questions are more highly correlated.
 CORRELATIONS = (0.0, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a number of repetitions of each question needs.
+    """How many questions are needed if each of them is asked ``epochs`` times.
 
     Attributes:
         assumption: where the variance comes from.
@@ -57,8 +57,8 @@ class RunPlan(Displayed):
         config: its config.
         score: the name of the score.
         difference: what the test should find.
-        power: the probability to find it.
-        available: the number of questions that the benchmark has. None if its data is not here.
+        power: the probability of finding it.
+        available: the number of the benchmark's questions. None if its data is not available.
         requirements: one per assumption and number of repetitions.
         notes: sentences about the assumptions.
     """
@@ -125,21 +125,22 @@ def plan(
 ) -> RunPlan:
     """Return how many questions and repetitions a paired difference of two systems needs.
 
-    The variance is that of two given systems on the same questions. Without systems, it is that of
-    0/1 scores with the best published mean, which is the largest one for that mean.
+    The variance is estimated from two given systems on the same questions. Without systems, it is
+    computed for 0/1 scores with the best published mean: no other scores from 0 to 1 with this mean
+    vary more.
 
     Args:
         name: the benchmark.
         difference: what the paired test should find, such as 0.03.
-        power: the probability to find it.
+        power: the probability of finding it.
         systems: two evaluations, logs or files of predictions.
         config: a config of the benchmark. None for its default.
         score: the name of a score. None for the benchmark's main score.
         **options: options of scoring, as in ``qabench.compare``.
 
     Raises:
-        InputError: an impossible difference or power, not two systems, or a score that is not a
-            mean without given systems.
+        InputError: an impossible difference or power, another number of systems than two, or, if no
+            systems are given, a score that is not a mean.
     """
     if not 0 < difference < 1:
         raise InputError(f"the difference is {difference}; allowed: a number between 0 and 1")
@@ -253,7 +254,7 @@ def _within(comparison: Comparison, spec: ScoreSpec) -> tuple[float | None, floa
 
 
 def _values_by_question(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]]:
-    """Return the scores of a question's answers, by the question's id."""
+    """Return the scores of each question's answers, by the question's id."""
     values: dict[str, list[float]] = {}
     for record in evaluation.records:
         value = item_score(spec, record)
@@ -330,7 +331,7 @@ def _requirement(
     available: int | None,
     is_binary: bool,
 ) -> Requirement:
-    """Return what a standard deviation of the questions' differences needs."""
+    """Return how many questions this standard deviation of the questions' differences requires."""
     needed = questions_needed(deviation, difference, power, is_binary=is_binary)
     shown = None
     if available:

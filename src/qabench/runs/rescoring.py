@@ -134,7 +134,7 @@ def _predictions(run: Evaluation, benchmark: Benchmark) -> dict[int, Predictions
 
 
 def _is_by_same_model(benchmark: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
-    """Return whether today's code computed the group, and not by another model than the log's."""
+    """Return whether today's code computed the group, and with no other model than the log's."""
     if group not in today.signatures:
         return False
     fields = _fields(today.signatures[group])
@@ -167,7 +167,7 @@ def _with_new_scores(old: Record, new: Record | None, kept_columns: set[str]) ->
 
 
 def _differs(old: Record, new: Record) -> bool:
-    """Return whether a score that both records have differs."""
+    """Return whether two records differ in a score that both have."""
     for name in old.scores.keys() & new.scores.keys():
         if not isclose(old.scores[name], new.scores[name], abs_tol=TOLERANCE):
             return True
@@ -175,7 +175,7 @@ def _differs(old: Record, new: Record) -> bool:
 
 
 def _labeled(benchmark: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
-    """Return the groups that are computed from labels in the log, which a model made."""
+    """Return the groups that are computed from a model's labels in the log, with that model."""
     labeled: dict[str, str] = {}
     for group, line in run.signatures.items():
         fields_of_log = _fields(line)
@@ -203,8 +203,8 @@ def _signed(recorded: str, today: str) -> str:
     name, fields = parse(today)
     merged = dict(_fields(recorded))
     for field, value in fields.items():
-        # Rescoring does not know which questions were asked, and leaves models unstated that it did
-        # not ask. These fields keep their recorded values.
+        # Rescoring does not know which questions were asked, and leaves a model unstated if it did
+        # not ask the model. These fields keep their recorded values.
         if field != ASKED and value != UNSTATED:
             merged[field] = value
     # The new signature gets today's version.

@@ -35,8 +35,8 @@ class LabelSample:
         score: the name of the judged score.
         rows: the rows of the table, each without a label unless the item has no answer.
         columns: its columns.
-        n: the number of items that were judged, of one system.
-        labels: the number of items to label, of one system.
+        n: the number of items that were judged, for one system.
+        labels: the number of items to label, for one system.
         widths: assumption -> the expected width of the interval.
         notes: sentences about the sample.
     """
@@ -68,20 +68,21 @@ def sample(
 ) -> LabelSample:
     """Return a random part of what a judge judged, for people to label.
 
-    Of several systems, the same items are drawn: labels of both on the same questions make the
-    interval of their difference narrowest.
+    For several systems, the same items are drawn: labels on the same questions make the interval of
+    the systems' difference narrowest.
 
     Args:
         evaluations: the evaluations of one or several systems.
-        labels: the number of items, of each system.
+        labels: the number of items to label, for each system.
         seed: the seed of the random choice.
         score: the name of a judged score. None for the first.
-        stratify: "verdict", or a grouping such as "domain": as many of each group, with weights.
+        stratify: "verdict", or a grouping such as "domain": draw equally many items from each of
+            its groups, with weights.
 
     Raises:
         InputError: nothing is judged, too few items, or an unknown score or grouping.
     """
-    # Find the items that were judged of every system.
+    # Find the items that were judged for every system.
     judged = [_score_of(evaluation, score) for evaluation in evaluations]
     by_id = []
     for judged_score in judged:

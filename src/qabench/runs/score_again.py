@@ -34,12 +34,12 @@ def scored_again(
     Questions are matched by id, or else by text.
 
     Args:
-        benchmark: the benchmark, which can be one of your own.
+        benchmark: the benchmark, which can be a custom one.
         config: a config of the benchmark. None for its default.
         path: a log of Inspect AI, or samples of lm-evaluation-harness, lighteval or Every Eval Ever.
         scores: names of scores and groups. None for the default groups.
         questions: a file of questions in the benchmark's format.
-        progress: called with the number of units scored, and of all.
+        progress: called with the number of units scored so far, and the number of all units.
         **options: options of the benchmark.
 
     Raises:
@@ -89,7 +89,7 @@ def scored_again(
 def _has_own_ids(
     benchmark: Benchmark, config: str | None, questions: Path | None, sample: Row
 ) -> bool:
-    """Tell whether a sample belongs to a task of the benchmark: its document has one of its ids."""
+    """Tell whether a sample is from a task of the benchmark: its document has a question's id."""
     document = sample.get("doc")
     ids = {question.id for question in benchmark.load(config, questions).rows}
     if not isinstance(document, dict):
@@ -145,5 +145,5 @@ def _words(text: str) -> str:
 
 
 def _fits(text: str, question: str) -> bool:
-    """Tell whether a log's text may be that of a question. It may include a prompt, or be cut."""
+    """Tell whether a log's text may be a question's, perhaps with a prompt around it, or cut."""
     return not text or question in text or text in question

@@ -16,7 +16,7 @@ from qabench.runs.foreign import changed_at, groups_of, number_of
 
 # The name of task and config in evaluations that are read from a table of scores.
 SCORES = "scores"
-# Shown with a question, if the table has them.
+# Columns that are shown with a question, if the table has them.
 TEXTS = ("question", "reference", "answer")
 
 
@@ -102,7 +102,7 @@ def _records(
 def _evaluation(
     path: Path, system: str, records: list[Record], scores: Sequence[str], is_one_of_several: bool
 ) -> Evaluation:
-    """Return the evaluation of a system. Raises InputError if a column has no score of it."""
+    """Return the evaluation of a system. Raises InputError if a column has no score of the system."""
     specs = []
     for name in scores:
         values = [record.scores.get(name, nan) for record in records]
@@ -139,7 +139,7 @@ def _text(row: TableRow, column: str) -> str:
 
 
 def _score(row: TableRow, column: str) -> float | None:
-    """Return the score in a cell, or None for an empty one. Raises InputError if it is not one."""
+    """Return the score in a cell, or None for an empty cell. Raises InputError for other content."""
     value: Any = row.fields[column]
     is_empty = value is None or (isinstance(value, str) and not value.strip())
     if is_empty or value != value:

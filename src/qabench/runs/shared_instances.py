@@ -1,4 +1,4 @@
-"""Instance-level files of Every Eval Ever, and the document of the aggregate beside them."""
+"""Instance-level Every Eval Ever files, and the documents with the aggregates beside them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ FIELDS = ("task", "task_args_passed", "model", "model_base_url", "model_args", "
 
 
 def note_started(spec: Any) -> None:
-    """Remember the configuration of a run of this user."""
+    """Remember the configuration of a run that this user starts."""
     path = _path(spec)
     with suppress(OSError):
         # If the folder cannot be written, resuming only needs a longer command.

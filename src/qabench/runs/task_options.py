@@ -21,7 +21,7 @@ _POINTER = re.compile(r"[;.]? [Ss]ee ``[\w.]+``")
 
 @dataclass(frozen=True, slots=True)
 class TaskOption:
-    """An argument of a task: name, default, description, and the texts in its type."""
+    """An argument of a task: name, default, description, and the texts that its type allows."""
 
     name: str
     default: Any
@@ -31,8 +31,7 @@ class TaskOption:
 
 def task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
     """Return the options of a setting's task that have an effect and that the setting leaves open."""
-    # The undecorated function, because a task of Inspect could not be read without importing
-    # Inspect.
+    # Read the undecorated function, because reading an Inspect task would import Inspect.
     function = inspect.unwrap(benchmark.tasks()[setting.task])
     descriptions, types = _arguments(function), get_type_hints(function)
     options = []
