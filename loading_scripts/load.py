@@ -361,6 +361,8 @@ def _matching(path: str | Path) -> list[Path]:
     files = [match for match in matches if match.is_file()]
     if not files and glob.has_magic(str(path)):
         raise InputError(f"data_files: no file matches {path}")
+    if Path(path).is_dir():
+        raise InputError(f"data_files: {path} is a folder; name its files, such as {path}/*.jsonl")
     if not files:
         raise InputError(f"data_files: the file {path} does not exist")
     return files

@@ -362,3 +362,27 @@ def test_an_answer_that_is_a_row_is_refused_in_files() -> None:
     rows = [{"id": "1", "answer": {"id": "1", "answer": "Rome"}}, {"id": "2", "answer": {"id": "a river"}}]
     (line,) = read_predictions(rows, ["answer"]).bad_lines
     assert "the field 'answer' is itself a row with the keys 'id', 'answer'" in line.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("fanoutqa", {"answer": "a", "pages": ["Jupiter"]}),
+        ("felm", {"reply": ["Answer: 1", "ALL_CORRECT"]}),
+        ("fastbook", {"passages": ["a", "b"]}),
+        ("expertqa", {"answer": "a", "claims": [{"claim": "a", "evidence": ["b"], "label": "Y"}]}),
+    ],
+)
+def test_rows_have_the_values_that_a_file_has(name: str, fields: dict[str, Any], tmp_path: Path) -> None:
+    ids = [question.id for question in qabench.benchmark(name).load("sample").rows]
+    rows = [{"id": id, **fields} for id in ids]
+    rows[-1] = {"id": ids[-1], **dict.fromkeys(fields)}
+    file = tmp_path / "rows.parquet"
+    Dataset.from_list(rows).to_parquet(file)
+    # pandas reads lists as arrays, and null as None or NaN.
+    records = pd.read_parquet(file).to_dict("records")
+    records[-1] = {"id": ids[-1], **dict.fromkeys(fields, math.nan)}
+    expected = qabench.evaluate_predictions(name, "sample", file)
+    evaluation = qabench.evaluate_predictions(name, "sample", records)
+    assert evaluation.scores() == expected.scores() and evaluation.problems == expected.problems
+    assert [record.status for record in evaluation.records] == [record.status for record in expected.records]

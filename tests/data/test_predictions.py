@@ -1,16 +1,21 @@
-"""The options that name the columns of predictions."""
+"""Files and lists of predictions: the columns that are read, and what is refused."""
 
 import csv
 import json
 import re
+import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import qabench
 from qabench.cli import app
+from qabench.data.containers import prediction_rows
 from qabench.data.predictions import columns_named, parse_predictions, read_predictions
 from qabench.errors import InputError
 
@@ -97,3 +102,45 @@ def test_predictions_in_memory_are_no_lines_of_a_file() -> None:
         qabench.evaluate_predictions("felm", "sample", [])
     with pytest.raises(InputError, match=r"^none of the predictions given can be read; number 1: without 'id'"):
         qabench.evaluate_predictions("felm", "sample", [{"x": 1}])
+
+
+def test_types_that_json_does_not_have_are_named() -> None:
+    rows = [{"id": "1", "answer": "a"}]
+    rows += [{"id": "2", "answer": value} for value in (b"x", {"x"}, date(2020, 1, 2), Decimal("1.1"))]  # type: ignore[dict-item]
+    bad_lines = read_predictions(rows, ["answer"]).bad_lines
+    reason = "the field 'answer' is a {}, which a JSON file cannot have; write it as a string"
+    assert [line.reason for line in bad_lines] == list(map(reason.format, ("bytes", "set", "date", "Decimal")))
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", '"'])
+def test_a_quote_that_is_never_closed_takes_no_other_rows(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_bytes(f'id,answer\n1,"two\nlines"\n2,"Rome\n3,Oslo{end}'.encode())
+    if end == '"':
+        assert [row.fields["answer"] for row in read_predictions(path, ["answer"]).rows] == [
+            "two\nlines",
+            "Rome\n3,Oslo",
+        ]
+        return
+    with pytest.raises(InputError, match=r"answers.csv, line 4: a cell begins with a quote that is not closed"):
+        read_predictions(path, ["answer"])
+
+
+def test_two_columns_with_one_name_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    for header in ("id,answer,answer", "id,Id,answer,answer", "id,id,answer"):
+        path.write_text(f"{header}\n1,a,b\n")
+        with pytest.raises(InputError, match=r"has 2 columns '(id|answer)'; rename or remove all but one"):
+            read_predictions(path, ["answer"])
+    path.write_text("id,note,answer,note\n1,a,b,c\n")
+    assert read_predictions(path, ["answer"]).rows[0].fields["answer"] == "b"
+    frame = pd.DataFrame([["1", "a", "b"]], columns=["id", "answer", "answer"])
+    with pytest.raises(InputError, match="a DataFrame with several columns 'answer'"):
+        prediction_rows(frame, ["answer"])
+
+
+def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="cannot read standard input: it is closed"):
+        read_predictions("-", ["answer"])
+    assert isinstance(CliRunner().invoke(app, ["score", "fanoutqa", "-", "--config", "sample"]).exception, InputError)

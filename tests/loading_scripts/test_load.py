@@ -55,6 +55,7 @@ def test_splits(split: Any, rows: Any) -> None:
         ({"split": "validation[a"}, "Unrecognized instruction format"),
         ({"split": "validation[:2]", "streaming": True}, r"validation\[:2\]. Available splits: "),
         ({"data_files": "nowhere.json"}, "data_files: the file nowhere.json does not exist"),
+        ({"data_files": str(FOLDER)}, "is a folder; name its files, such as "),
         ({"data_files": 5}, "data_files is 5; allowed: a path, a list"),
         ({"data_files": {"test": [None]}}, "data_files is {'test': \\[None\\]}; allowed"),
         ({"data_files": {"test": []}}, "data_files is {'test': \\[\\]}; allowed"),

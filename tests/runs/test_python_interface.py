@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import qabench
@@ -57,3 +58,17 @@ def test_two_evaluations_of_predictions_in_memory_are_compared() -> None:
         evaluations.append(qabench.evaluate_predictions("fanoutqa", "sample", answers, lemmatizer="simplemma"))
     comparison = qabench.compare(evaluations)
     assert len(comparison.evaluations) == 2 and len(comparison.pairs) == 1
+
+
+@pytest.mark.parametrize("option", [{"only_score_answered": "no"}, {"only_score_answered": []}, {"evidence_k": "5"}])
+def test_options_have_their_types(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"FanOutQA: the option \w+ is .*; allowed: (True or False|an integer)$"):
+        qabench.evaluate_predictions("fanoutqa", "sample", FILES[0], **option)
+    numpy_values = {"only_score_answered": np.bool_(False), "evidence_k": np.int64(5)}
+    qabench.evaluate_predictions("fanoutqa", "sample", FILES[0], lemmatizer="simplemma", **numpy_values)
+
+
+def test_predictions_in_memory_are_no_systems() -> None:
+    wrong: Any = [[{"id": "1", "answer": "a"}], FILES[0]]
+    with pytest.raises(InputError, match=r"^system 1 is a list; give a file, a log or an evaluation\."):
+        qabench.compare("fanoutqa", "sample", wrong)

@@ -6,6 +6,7 @@ import functools
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -398,6 +399,10 @@ class Benchmark(Displayed, ABC):
             check_name(f"{self.title} has no option", name, declared)
             if choices := declared[name].choices:
                 check_name(f"{self.title}: the option {name} is", str(value), choices)
+            if allowed := _other_type(declared[name].type, value):
+                raise InputError(
+                    f"{self.title}: the option {name} is {value!r:.60}; allowed: {allowed}"
+                )
         return values
 
     def tables(self) -> list[Table]:
@@ -412,6 +417,23 @@ class Benchmark(Displayed, ABC):
             Table(f"{self.title} ({self.name})", columns, scores),
             Table("Settings of a run", ["setting", "what the model is given"], settings),
         ]
+
+
+def _other_type(kind: type, value: Any) -> str:
+    """Return what an option's type allows, or "" if it allows the value.
+
+    The command line converts values to the type. From Python, any text would count as True. Other
+    types are checked where the option is read, because some options take several.
+    """
+    # NumPy's booleans are not instances of bool.
+    is_bool = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+    if kind is bool and not is_bool and value not in (0, 1):
+        return "True or False"
+    if kind is int and (is_bool or not isinstance(value, Integral)):
+        return "an integer"
+    if kind is float and (is_bool or not isinstance(value, Real)):
+        return "a number"
+    return ""
 
 
 # The last questions are cached, because files of several systems are often scored on the same ones.

@@ -123,7 +123,8 @@ def clear_caches(
 
 
 def _can_ask() -> bool:
-    return sys.stdin.isatty()
+    # There is no such stream if it was closed before the start.
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _size_text(size: int) -> str:

@@ -152,9 +152,10 @@ def frame_rows(frame: Any) -> Iterable[Row]:
 def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
     """Return the predictions that a user passed to ``evaluate_predictions`` as rows with ids.
 
-    A dict of id to answer and a frame with the column ``id`` become lists of rows. Missing values
-    are missing predictions. Anything else is returned unchanged, unless it cannot be matched to
-    questions, which is an error.
+    A dict of id to answer and a frame with the column ``id`` become lists of rows, in which missing
+    values are missing predictions. In a list of rows, they are null, as in a file. The values of
+    all rows become those that a file has: an array becomes a list, and NaN null. Anything else is
+    returned unchanged, unless it cannot be matched to questions, which is an error.
 
     Args:
         predictions: what the user passed.
@@ -174,6 +175,12 @@ def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
                 f"the predictions are a {type(predictions).__name__} with the columns {', '.join(map(repr, columns))}; "
                 f"it has no column {needed}: rename it, so that each row is {form}"
             )
+        for column in ("id", *present):
+            if columns.count(column) > 1:
+                raise InputError(
+                    f"the predictions are a {type(predictions).__name__} with several columns {column!r}; rename or "
+                    "remove all but one of them"
+                )
         written = set(json_columns(predictions))
         rows = []
         for number, cells in enumerate(frame_rows(predictions)):
@@ -217,7 +224,16 @@ def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
         raise InputError(
             f"the predictions are {predictions!r:.80}; pass a file, a list of {form}, or a dict of id to {field}"
         )
-    return predictions
+    if isinstance(predictions, str):
+        return predictions
+    rows = []
+    for item in predictions:
+        # Rows of ``DataFrame.to_dict("records")`` have NumPy's values.
+        row = item
+        if isinstance(item, Mapping):
+            row = {name: _plain(value) for name, value in item.items()}
+        rows.append(row)
+    return rows
 
 
 def read_column(texts: Sequence[Any], name: str) -> list[Any]:
@@ -278,8 +294,12 @@ def _plain(item: Any) -> Any:
     library = type(item).__module__.partition(".")[0]
     if isinstance(item, float):
         return None if item != item else float(item)
-    if library == "pandas" and type(item).__name__ in ("NAType", "NaTType"):
-        return None
+    if library == "pandas":
+        if type(item).__name__ in ("NAType", "NaTType"):
+            return None
+        if hasattr(item, "to_numpy"):
+            # A Series in a cell.
+            return _plain(item.to_numpy())
     if library == "pyarrow" and hasattr(item, "as_py"):
         return _plain(item.as_py())
     if library == "polars" and hasattr(item, "to_list"):

@@ -15,7 +15,7 @@ import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,9 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
     """
     is_stdin = str(source) == STDIN
     name = "standard input" if is_stdin else str(source)
+    if is_stdin and sys.stdin is None:
+        # Python has no such stream if it was closed before the start (``<&-``).
+        raise InputError("cannot read standard input: it is closed")
     if not is_stdin and is_saved_dataset(source):
         return _saved_dataset(Path(source)), name
     try:
@@ -132,7 +135,7 @@ def numbered_rows(
         yield from enumerate(rows, 1)
         return
     if delimiter and first_character != b"{":
-        yield from _table_rows(data, name, delimiter)
+        yield from _table_rows(data, name, delimiter, field_names)
         return
     if first_character == b"{" and (by_id := _object_by_id(data, name, field_names)):
         for number, (identity, value) in enumerate(by_id.items(), 1):
@@ -190,12 +193,25 @@ def _object_by_id(data: bytes, name: str, field_names: Collection[str]) -> Row |
     return by_id
 
 
-def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[int, Row]]:
-    """Yield each row of a CSV or TSV file with the number of its last line. Raises InputError."""
+def _table_rows(
+    data: bytes, name: str, usual_delimiter: str, field_names: Collection[str]
+) -> Iterator[tuple[int, Row]]:
+    """Yield each row of a CSV or TSV file with the number of its last line.
+
+    Raises:
+        InputError: the file is not such a table, or has two columns with one of ``field_names``.
+    """
     # The csv module's limit on the length of cells is for the whole process, so it is restored
     # below.
     limit = csv.field_size_limit(MAX_BYTES)
     line = 0
+    has_ended = False
+
+    def lines(content: str) -> Iterator[str]:
+        nonlocal has_ended
+        yield from io.StringIO(content, newline="")
+        has_ended = True
+
     try:
         content = data.decode("utf-8-sig")
         skipped = 0
@@ -205,8 +221,16 @@ def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[
             delimiter = content[4:5]
             content = content.partition("\n")[2]
             skipped = 1
-        reader = csv.DictReader(io.StringIO(content, newline=""), delimiter=delimiter)
+        reader = csv.DictReader(lines(content), delimiter=delimiter)
+        _check_unique(reader.fieldnames or (), field_names, name)
+        line = reader.line_num + skipped
         for row in reader:
+            if has_ended:
+                # csv asks for more lines than there are only within quotes. The row has all lines
+                # that follow the quote.
+                raise InputError(
+                    f"{name}, line {line + 1}: a cell begins with a quote that is not closed until the end of the file"
+                )
             line = reader.line_num + skipped
             if None in row:
                 raise InputError(
@@ -223,6 +247,16 @@ def _table_rows(data: bytes, name: str, usual_delimiter: str) -> Iterator[tuple[
         raise InputError(f"{name}, after line {line}: {error}") from None
     finally:
         csv.field_size_limit(limit)
+
+
+def _check_unique(columns: Iterable[str], field_names: Collection[str], name: str) -> None:
+    """Raise InputError if a table has two columns with the same name, one of ``field_names``."""
+    for column, count in Counter(columns).items():
+        is_read = column in field_names or column.strip().lower() in field_names
+        if count > 1 and is_read:
+            raise InputError(
+                f"{name} has {count} columns {column!r}; rename or remove all but one of them"
+            )
 
 
 def _delimiter(header: str, usual: str) -> str:

@@ -26,6 +26,8 @@ OTHER_IDS = ("question_id", "query_id", "qid", "doc_id")
 OTHER_ANSWERS = ("prediction", "model_answer", "response", "output")
 # Examples of the fields that are lists, for messages. Other fields are strings.
 EXAMPLES = {"passages": ["..."], "claims": [{"claim": "...", "evidence": ["..."]}]}
+# The types of values in JSON. Parquet and lists in memory may have others, such as dates.
+JSON_TYPES = (str, bool, int, float, list, tuple, Mapping, type(None))
 # The path of predictions that are not in a file.
 IN_MEMORY = "the predictions given"
 # The names of the columns with ids and answers, if a user gave them.
@@ -74,6 +76,19 @@ class Predictions:
     def system(self) -> str:
         """Return the system's name: the name of the file without its extensions."""
         return Path(self.path.removesuffix(".gz")).stem
+
+    @property
+    def fields(self) -> set[str]:
+        """Return the names of the fields that have a value, which is not null, in some row.
+
+        Tables and JSON that was written from one have all columns in all rows.
+        """
+        names: set[str] = set()
+        for row in self.rows:
+            for name, value in row.fields.items():
+                if value is not None:
+                    names.add(name)
+        return names
 
     @property
     def created(self) -> str:
@@ -193,6 +208,10 @@ def _prediction(number: int, row: Any, needs: Sequence[str], ids: Sequence[str])
             raise ValueError(
                 f"the field {name!r} is itself a row with the keys {', '.join(map(repr, value)):.200}; it must be "
                 f"the {name} alone"
+            )
+        if not isinstance(value, JSON_TYPES):
+            raise ValueError(
+                f"the field {name!r} is a {type(value).__name__}, which a JSON file cannot have; write it as a string"
             )
     identity = next(fields[name] for name in ids if name in fields)
     if isinstance(identity, bool) or not isinstance(identity, str | int):

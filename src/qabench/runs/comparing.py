@@ -119,6 +119,13 @@ def compare(
     else:
         paths = list(systems)
 
+    for position, system in enumerate(paths):
+        if not isinstance(system, str | Path | Evaluation):
+            raise InputError(
+                f"system {position + 1} is a {type(system).__name__}; give a file, a log or an evaluation. "
+                "qabench.evaluate_predictions returns the evaluation of predictions in memory"
+            )
+
     # Read and score the systems.
     questions_file = None if questions is None else Path(questions)
     with clusters_named(cluster):

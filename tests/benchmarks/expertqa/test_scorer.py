@@ -181,3 +181,15 @@ def test_custom_questions(tmp_path: Path) -> None:
     assert any(sentence.startswith("data: not a file of the dataset") for sentence in said)
     with pytest.raises(InputError, match="cannot read the questions"):
         load_questions(file=tmp_path / "none.jsonl")
+
+
+def test_annotated_claims_may_be_in_another_order() -> None:
+    rows = labeled(load_questions("sample"))
+    in_order = scored("sample", rows)
+    reverse = scored("sample", [row | {"claims": row["claims"][::-1]} for row in rows])
+    assert values(reverse) == values(in_order) and reverse.signatures == in_order.signatures
+    assert [record.detail for record in reverse.records] == [record.detail for record in in_order.records]
+    # A text that is repeated could be any of its claims.
+    claims = [*rows[1]["claims"][::-1], rows[1]["claims"][0]]
+    other = scored("sample", [rows[0], rows[1] | {"claims": claims}, *rows[2:]])
+    assert "unusable predictions: 1" in other.problems[0]

@@ -166,3 +166,20 @@ def test_a_prompt_at_the_budget_is_no_problem(budget: int, problems: int, monkey
     fill_prompt = evidence.evidence_provided(prompt, None, False, None, None, "simplemma", None)
     asyncio.run(fill_prompt(conversation))
     assert conversation.metadata["evidence"]["tokens"] == 5 and len(noted) == problems
+
+
+def test_pages_of_a_null_answer_are_scored() -> None:
+    ids = [question.id for question in BENCHMARK.load("sample").rows]
+    alone = qabench.evaluate_predictions("fanoutqa", "sample", [{"id": id, "pages": ["Jupiter"]} for id in ids])
+    rows = [{"id": id, "pages": ["Jupiter"], "answer": None} for id in ids]
+    evaluation = qabench.evaluate_predictions("fanoutqa", "sample", rows)
+    assert evaluation.scores() == alone.scores() and "evidence.recall" in alone.scores()
+    # Some answers make all of them count.
+    rows[0]["answer"] = "Jupiter"
+    evaluation = qabench.evaluate_predictions("fanoutqa", "sample", rows, lemmatizer="simplemma")
+    assert evaluation.counts()["answered"] == len(ids)
+    assert evaluation.scores()["evidence.recall"] == alone.scores()["evidence.recall"]
+    # A column of null pages is no search.
+    nulls = [{"id": id, "answer": "Jupiter", "pages": None} for id in ids]
+    evaluation = qabench.evaluate_predictions("fanoutqa", "sample", nulls, lemmatizer="simplemma")
+    assert not evaluation.problems and "evidence.recall" not in evaluation.scores()

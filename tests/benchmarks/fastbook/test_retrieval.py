@@ -189,6 +189,13 @@ def test_rouge_of_answers_is_not_official() -> None:
         assert scored.deviations(score) == ["not a score of the benchmark's authors"]
 
 
+def test_a_column_of_null_passages_is_no_retrieval() -> None:
+    rows = [{"id": question.id, "answer": question.reference} for question in BENCHMARK.load("sample").rows]
+    of_table = evaluate(BENCHMARK, "sample", BENCHMARK.read([{"passages": None} | row for row in rows]))
+    expected = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows))
+    assert means(of_table) == means(expected) == {"rouge1.fscore": 1, "rouge2.fscore": 1, "rougeL.fscore": 1}
+
+
 def test_documents_are_ordered_by_score_then_rank_then_line(tmp_path: Path) -> None:
     lines = ["a 2 1.5", "b 1 1.5", "c 2 1.5", "d 9 3"]
     (tmp_path / "run").write_text("".join(f"1-1 Q0 {line} t\n" for line in lines), encoding="utf-8")

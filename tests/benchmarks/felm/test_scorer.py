@@ -134,3 +134,20 @@ def test_questions_that_cannot_be_read() -> None:
         scored(labels_of(ROWS), questions=Path("/nowhere"))
     with pytest.raises(InputError, match=r"the config leaderboard of FELM has no questions, only .*; allowed: all, "):
         evaluate(BENCHMARK, "leaderboard", read_predictions(labels_of(ROWS)))
+
+
+@pytest.mark.parametrize("name", ["reply", "answer", "gen"])
+def test_null_fields_of_a_table_are_absent(name: str) -> None:
+    rows = [{"id": row["index"], name: "Answer: 1"} for row in ROWS[1:]]
+    rows += labels_of(ROWS[:1])
+    nothing = dict.fromkeys(("labels", "reply", "answer", "gen"))
+    # A table that was written from such rows has all columns in all rows.
+    of_table = scored([nothing | row for row in rows])
+    assert values(of_table) == values(scored(rows)) and not of_table.problems
+    assert of_table.signatures == scored(rows).signatures
+
+
+def test_an_evaluator_is_a_name() -> None:
+    wrong: Any = 3
+    with pytest.raises(InputError, match="evaluator is 3; allowed: the name of a model"):
+        scored(labels_of(ROWS), evaluator=wrong)

@@ -2,10 +2,10 @@
 
 A prediction has ``answer`` (for ROUGE against the reference answer), ``claims``, or both. A claim is
 ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``, in which label and
-fact_score are optional. Claims are either the annotated claims of the config, in the same order, or
-the claims of another system's answer. Annotated claims are scored as in the authors' scripts,
-together with the agreement between labels and experts. No expert has judged other claims, so all of
-them that have evidence count.
+fact_score are optional. Claims are either the annotated claims of the config, or the claims of
+another system's answer. Annotated claims may be in any order, unless a text is repeated. They are
+scored as in the authors' scripts, together with the agreement between labels and experts. No expert
+has judged other claims, so all of them that have evidence count.
 
 Columns of ``Outcome.scores``, from which the scores are computed:
 - claims, claims_with_evidence: counts over an answer's claims.
@@ -324,6 +324,7 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
         if item.claims is None:
             continue
         with_claims.append(item)
+        item.claims = _in_annotated_order(item.claims, item.row)
         item.annotated = bool(item.claims) and _fits(item.claims, item.row)
         some_are_annotated = some_are_annotated or item.annotated
     if not some_are_annotated:
@@ -335,6 +336,19 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
         if not item.annotated:
             item.claims = None
             item.problem = "its claims are not the annotated claims of the question's answer"
+
+
+def _in_annotated_order(claims: list[Json], row: Row) -> list[Json]:
+    """Return claims in the order of the annotated claims, if both have the same texts.
+
+    Metrics match claims in the same way. A text that is repeated could belong to any of its claims,
+    so such claims must be in the annotated order already.
+    """
+    texts = [claim_text(claim["claim_string"]) for claim in annotated_claims(row)]
+    by_text = {claim_text(claim["claim"]): claim for claim in claims}
+    if len(by_text) != len(claims) or len(claims) != len(texts) or by_text.keys() != set(texts):
+        return claims
+    return [by_text[text] for text in texts]
 
 
 def _fits(claims: Sequence[Row], row: Row) -> bool:

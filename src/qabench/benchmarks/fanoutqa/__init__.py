@@ -265,9 +265,7 @@ class FanOutQABenchmark(Benchmark):
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return the default groups for answers, and "evidence" for pages."""
-        fields: set[str] = set()
-        for row in predictions.rows:
-            fields.update(row.fields)
+        fields = predictions.fields
         # A user's own questions may name no pages.
         questions_have_pages = all(question.row["necessary_evidence"] for question in loaded.rows)
         if "pages" not in fields or not questions_have_pages:

@@ -250,7 +250,8 @@ class FanOutQAScorer(Scorer):
         return [i for i, reference in enumerate(references) if not is_undefined(reference)]
 
     def _with_evidence(self, items: Sequence[Item]) -> bool:
-        return self.evidence and any("pages" in (item.fields or {}) for item in items)
+        pages = [(item.fields or {}).get("pages") for item in items]
+        return self.evidence and any(page is not None for page in pages)
 
     def _fields(self) -> dict[str, Mapping[str, object]]:
         """Return the signature fields that describe the scorer, by group of scores."""
@@ -475,11 +476,13 @@ def _outcome(
     if answer is not None:
         text = text_of(answer)
         status = ANSWERED if text.strip() else EMPTY
+    elif "evidence.recall" in scores and fields.get("pages") is not None:
+        # A search that found nothing counts as an answer with a recall of 0.
+        status = ANSWERED
     elif "answer" in fields:
         problem = "the answer is null"
     elif item.fields and "evidence.recall" in scores:
-        # A search that found nothing counts as an answer with a recall of 0.
-        status = EMPTY if fields.get("pages") is None else ANSWERED
+        status = EMPTY
     explanation = usage = None
     if judged:
         explanation = judged.absent or detail.get("judge_problem") or detail.get("judge")

@@ -117,9 +117,7 @@ class FastbookBenchmark(Benchmark):
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return "retrieval", or "rouge" for predictions that are only answers."""
-        fields: set[str] = set()
-        for row in predictions.rows:
-            fields.update(row.fields)
+        fields = predictions.fields
         if "answer" in fields and "passages" not in fields:
             return ("rouge",)
         return self.default_groups

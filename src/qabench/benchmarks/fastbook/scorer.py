@@ -165,7 +165,7 @@ class FastbookScorer(Scorer):
         # The names of these signatures already contain the benchmark.
         asked.pop("benchmark", None)
         lines = {}
-        with_passages = any("passages" in (item.fields or {}) for item in items)
+        with_passages = any((item.fields or {}).get("passages") is not None for item in items)
         if "retrieval" in self.groups and (with_passages or not items):
             fields: dict[str, object] = {}
             for name in SYSTEM:

@@ -58,6 +58,8 @@ class FelmScorer(Scorer):
 
     def __post_init__(self) -> None:
         check_format(self.reply_format)
+        if not isinstance(self.evaluator, str | None):
+            raise InputError(f"evaluator is {self.evaluator!r:.60}; allowed: the name of a model")
 
     def outcome(self, item: Item) -> Outcome:
         """Return the counts of a response (see ``ResponseScore.counts``)."""
@@ -140,7 +142,7 @@ class FelmScorer(Scorer):
         model = asked.pop("model", None)
         replies = []
         for item in items:
-            if item.fields and "labels" not in item.fields:
+            if item.fields and item.fields.get("labels") is None:
                 replies.append(_reply(item.fields))
         # The authors' script reads sampled replies (cot-cons) after "Answer: ", even Vicuna's.
         all_sampled = all(isinstance(reply, list) for reply in replies)
@@ -200,9 +202,12 @@ def _status(
 
 
 def _reply(fields: Mapping[str, Any]) -> Any:
-    """Return the reply, or the list of replies."""
-    reply = fields.get("reply", fields.get("answer", fields.get("gen")))
-    if reply is None or "gen" not in fields or reply is not fields["gen"]:
+    """Return the reply, or the list of replies, in the first of its fields that is not null."""
+    for name in ("reply", "answer", "gen"):
+        reply = fields.get(name)
+        if reply is not None:
+            break
+    if name != "gen":
         return reply
     if isinstance(reply, str) and reply.startswith("[") and len(reply) <= MAX_LIST_CHARACTERS:
         try:
@@ -231,7 +236,8 @@ def _claims(fields: Mapping[str, Any]) -> list[Json] | None:
 
 
 def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
-    if "labels" in fields:
+    # A table has a column for labels also in the rows that have a reply.
+    if fields.get("labels") is not None:
         verdicts = as_verdicts(fields["labels"])
         if verdicts is None:
             raise InputError(
