@@ -1,7 +1,4 @@
-"""Evaluations of the same questions: matched by id, or joined as samples of one system.
-
-If questions have several samples, 0/1 scores also have pass@k and pass^k.
-"""
+"""Evaluations of the same questions: matched by id, or joined as samples of one system."""
 
 from __future__ import annotations
 
@@ -11,19 +8,21 @@ from itertools import chain
 
 from qabench.errors import InputError, some, unknown_name
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.records import Record, column_names, rows_by_question
+from qabench.evaluation.passes import with_passes
+from qabench.evaluation.records import Record
 from qabench.evaluation.resumed import without_superseded
-from qabench.evaluation.score_spec import Names, Pass, ScoreSpec, present, select_scores
+from qabench.evaluation.score_spec import Names, ScoreSpec, select_scores
 from qabench.evaluation.signature import VERSION, parse, with_fields
 
 # The key in ``Record.detail`` of lm-evaluation-harness's digest of all fields of a document.
 DOC_HASH = "doc_hash"
-# Up to this number of samples, every k has a score.
-EVERY_K = 8
 
 
 def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Check that evaluations are of the same questions, and return them with the first config.
+
+    One task may have several names in logs of other harnesses. With one config, its evaluations
+    share tables and are compared.
 
     Raises:
         InputError: an id has another question, target or document in another log, or two logs have
@@ -103,81 +102,6 @@ def with_lower_better(evaluations: Sequence[Evaluation], names: Sequence[str]) -
                 "leave out --lower-is-better"
             )
     return changed
-
-
-def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
-    """Return an evaluation with pass@k and pass^k after each 0/1 score, if it has several samples.
-
-    Args:
-        evaluation: the evaluation, whose records are the samples.
-        ks: the values of k, each at most the number of samples of every question. () means all k
-            from 2 to ``EVERY_K``, larger powers of two, and the number of samples.
-
-    Raises:
-        InputError: a question has fewer samples than a chosen k.
-    """
-    if not ks and all(record.epoch == 1 for record in evaluation.records):
-        return evaluation
-    columns = column_names(evaluation.records)
-    # The harness may have computed a score with the same name, which is then replaced.
-    specs: dict[str, ScoreSpec] = {}
-    # A dict as an ordered set.
-    notes = dict.fromkeys(evaluation.notes)
-    has_passes = False
-    for spec in evaluation.score_specs:
-        if isinstance(spec.reducer, Pass):
-            # Estimates that were added earlier may be for another number of samples.
-            continue
-        specs[spec.name] = spec
-        if spec.reducer:
-            # The harness has already reduced the samples of this score, for example to their
-            # maximum.
-            continue
-        for column_spec in present([spec], columns):
-            sizes = _sample_counts(evaluation, column_spec)
-            if not sizes:
-                continue
-            has_passes = True
-            fewest = min(sizes)
-            unit = "sample" if fewest == 1 else "samples"
-            few = f"{sizes.count(fewest)} of {len(sizes)} questions have only {fewest} {unit}"
-            if max(ks, default=0) > fewest:
-                raise InputError(
-                    f"k is {max(ks)}, but {few} with a score in {evaluation.path}; allowed: 1 to {fewest}"
-                )
-            if fewest < max(sizes):
-                notes[f"k of pass@k and pass^k is at most {fewest}: {few} with a score"] = None
-            for every_sample in (False, True):
-                for k in ks or _default_ks(fewest):
-                    estimate = Pass(k, all=every_sample).of(column_spec)
-                    specs[estimate.name] = estimate
-    if ks and not has_passes:
-        notes["pass@k is not computed, because no score here is 0 or 1 for each sample"] = None
-    return replace(evaluation, score_specs=list(specs.values()), notes=list(notes))
-
-
-def _sample_counts(evaluation: Evaluation, spec: ScoreSpec) -> list[int]:
-    """Return each question's number of samples, or [] if the score is not a 0/1 score."""
-    if spec.function:
-        return []
-    sizes = []
-    values: set[float] = set()
-    for samples in rows_by_question(spec, evaluation.columns()).values():
-        sizes.append(len(samples))
-        values.update(row[0] for row in samples)
-    # All values can be 0 although the score is not a 0/1 score, such as ROUGE.
-    is_binary = values <= {0, 1} and (1 in values or spec.graded)
-    return sizes if is_binary else []
-
-
-def _default_ks(n_samples: int) -> list[int]:
-    """Return the values of k that are shown by default for this number of samples per question."""
-    ks = []
-    for k in range(2, n_samples + 1):
-        is_power_of_two = k.bit_count() == 1
-        if k <= EVERY_K or is_power_of_two or k == n_samples:
-            ks.append(k)
-    return ks
 
 
 def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:

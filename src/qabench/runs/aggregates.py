@@ -17,7 +17,7 @@ from statistics import median
 from qabench.data.rows import Json
 from qabench.errors import some
 from qabench.evaluation import FAILED, Evaluation
-from qabench.evaluation.matching import with_passes
+from qabench.evaluation.passes import with_passes
 from qabench.evaluation.records import rows_by_question, values_of
 from qabench.evaluation.score_spec import MEAN, Pass, ScoreSpec
 

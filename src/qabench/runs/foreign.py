@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.data.rows import Row, read_json
 from qabench.errors import InputError, some, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
-from qabench.evaluation.matching import with_passes
+from qabench.evaluation.passes import with_passes
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.runs.clusters import cluster_of
 from qabench.runs.file_kinds import sample_rows

@@ -24,7 +24,7 @@ from qabench.evaluation import (
     Evaluation,
     Record,
 )
-from qabench.evaluation.matching import with_passes
+from qabench.evaluation.passes import with_passes
 from qabench.evaluation.signature import Field, merged
 from qabench.io.redaction import printable
 from qabench.llm.endpoint import is_another_model

@@ -10,7 +10,7 @@ from typing import Any
 from qabench.data.tables import TableRow, read_table
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, MISSING, Evaluation, Record
-from qabench.evaluation.matching import with_passes
+from qabench.evaluation.passes import with_passes
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.runs.foreign import changed_at, groups_of, number_of
 

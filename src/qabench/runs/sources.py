@@ -127,7 +127,7 @@ def _with_named_passes(
             named_ks.append(named_pass.k)
     if not ks and not named_ks:
         return evaluations
-    from qabench.evaluation.matching import with_passes
+    from qabench.evaluation.passes import with_passes
 
     all_ks = sorted({*ks, *named_ks})
     evaluations = [with_passes(evaluation, all_ks) for evaluation in evaluations]

@@ -14,7 +14,8 @@ from qabench import evaluate_predictions, load_dataset
 from qabench.cli import app
 from qabench.data.answers import loads, text_of
 from qabench.errors import InputError
-from qabench.evaluation.matching import as_samples, with_passes
+from qabench.evaluation.matching import as_samples
+from qabench.evaluation.passes import with_passes
 from qabench.evaluation.score_spec import Pass, ScoreSpec, select_scores
 
 SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
