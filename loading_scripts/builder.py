@@ -314,7 +314,7 @@ def rows_builder(name: str) -> type[RowsBuilder]:
 
 
 def _about(card: Path) -> tuple[str, str]:
-    """Return the first paragraph and the license of a dataset's card, "" for what it lacks."""
+    """Return a dataset card's first paragraph and its license. Either is "" if the card lacks it."""
     if not card.is_file():
         return "", ""
     try:

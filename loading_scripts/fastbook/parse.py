@@ -36,7 +36,10 @@ def parse_question(row: SourceRow) -> Json:
 
 
 def parse_contexts(row: SourceRow) -> list[Json]:
-    """Return the relevant passages of a question in order. Components and contexts count from 0."""
+    """Return the relevant passages of a question, in order.
+
+    ``component_index`` and ``context_index`` start at 0.
+    """
     question = parse_question(row)
     passages = []
     for i, component in enumerate(question["answer_context"]):

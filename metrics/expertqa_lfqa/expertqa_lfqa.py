@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import evaluate
 
-# ``evaluate`` reads these lines. If the package is missing, it shows the address after "From:".
+# ``evaluate`` reads the "From:" comments: its error for a missing package shows the address.
 from qabench.adapters.metric import MetricModule  # From: git+https://github.com/qabench/qabench
 from qabench.benchmarks.expertqa import metrics  # From: git+https://github.com/qabench/qabench
 

@@ -15,7 +15,7 @@ from qabench.errors import InputError
 
 @pytest.mark.parametrize("row", ["x", None, 2.5, [1], True])
 def test_rows_that_are_no_dictionaries(row: Any) -> None:
-    with pytest.raises(InputError, match=r"predictions\[0\] is .*; allowed: answer, a string, or claims"):
+    with pytest.raises(InputError, match=r"predictions\[0\] is .*; allowed: an object with answer"):
         lines_with_claims([row])
 
 

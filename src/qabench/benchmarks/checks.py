@@ -26,7 +26,7 @@ SEQUENCES: Mapping[str, type] = {
     **dict.fromkeys(("id_fields", "commands"), str),
 }
 MAPPINGS = ("groups", "groupings", "official")
-# The attributes of the objects that logs() and numbers() return.
+# The attributes of the object that ``logs()`` returns.
 LOGS_SEQUENCES = ("model_fields", "groups_without_model")
 LOGS_MAPPINGS = ("kinds", "resume_hints", "generation_fields")
 

@@ -2,6 +2,7 @@
 
 The agreement scores equal those that scikit-learn computes in the official scripts. A test compares
 both.
+
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
 ``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
 ``modeling/auto_attribution`` of its repository.

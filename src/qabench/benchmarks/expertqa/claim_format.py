@@ -1,4 +1,4 @@
-"""Claims of a line {"id", "answer", "claims"}, read from any known form and checked.
+"""Read and check the claims of a line {"id", "answer", "claims"}, in any known form.
 
 A claim is {"claim", "evidence", "label", "fact_score", ...}. Files of claims and files of
 predictions have such claims.
@@ -44,7 +44,7 @@ def read_claims(claims: Any) -> list[Json]:
 
 
 def without_unreadable_labels(claims: Any) -> tuple[Any, str | None]:
-    """Return the claims with unreadable labels removed, and a sentence about these labels, or None.
+    """Remove unreadable labels from claims. Also return a sentence about these labels, or None.
 
     A label that is neither "Y" nor "N" must not make the whole answer unusable, so its claim counts
     as unlabeled. Values that are not a list of objects are returned as they are, and ``read_claims``
@@ -69,24 +69,24 @@ def without_unreadable_labels(claims: Any) -> tuple[Any, str | None]:
 
 
 def _evidence_of(claim: Json) -> list[str]:
-    """Return the evidence of a claim, [] if it has none.
+    """Return the evidence of a claim, or [] if it has none.
 
-    A list of strings under "evidence" is taken also if it is empty and another field has a list:
-    the claim then cites nothing.
+    A list of strings in "evidence" is returned even if it is empty and another field has a list: an
+    empty list means that the claim cites nothing.
 
     Raises:
-        InputError: the evidence is not texts.
+        InputError: the evidence is not a list of strings or of objects with text.
     """
     evidence = claim.get("evidence")
     if isinstance(evidence, list) and is_list_of(evidence, str):
         return evidence
-    # In a line with claims, "attribution" has the sources of the whole answer. They are not the
-    # ones that a claim cites, so they are no evidence of it.
+    # In an answer, "attribution" has the sources of the whole answer. If a claim has such a field,
+    # it is ignored, because these are not the sources that the claim cites.
     return sources_of({**claim, "attribution": None}).texts
 
 
 def _check(claim: Json, number: int) -> None:
-    """Raise InputError if a field of a claim besides its evidence has a value that is not allowed."""
+    """Raise InputError if a field of a claim (except evidence) has a value that is not allowed."""
     allowed = {
         "claim": (isinstance(claim.get("claim"), str), "a string"),
         "label": (label_of(claim.get("label")) in ("Y", "N", None), LABELS),

@@ -130,7 +130,7 @@ def _without_sentences(text: str, sentences: Sequence[tuple[int, str]]) -> str:
         sentences: the start of each sentence in the text, and the sentence without line breaks, in
             the order of the text.
     """
-    # As in the authors' script, a removed sentence is removed wherever it occurs.
+    # As in the authors' script, every occurrence of a sentence is removed.
     if len(sentences) <= MAX_SEARCHED:
         for _, sentence in sentences:
             text = text.replace(sentence.strip(), "")

@@ -224,8 +224,8 @@ def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> 
                 continue
             if completed is None:
                 continue
-            # An entity that is the beginning of one in the sentence was cut off. Any other entity
-            # was invented by the model.
+            # If an entity in the sentence begins with this one, the model has cut it off. Otherwise,
+            # the model has invented this one.
             whole = _first_that_begins_with(entity, expected)
             if whole is None:
                 completed = None

@@ -254,7 +254,7 @@ def lines_with_claims(rows: Sequence[Any]) -> list[ClaimsLine]:
     Claims are strings, or {"claim", "evidence", "label"} if they have individual evidence and
     labels. An answer is split into claims. If its citation marks refer to the evidence, each claim
     gets the pieces that it cites. Otherwise, each claim gets all evidence of the row. The module
-    ``fields`` has other names of these fields.
+    ``fields`` lists other names for these fields.
 
     Raises:
         InputError: a row has another format.
@@ -266,8 +266,11 @@ def lines_with_claims(rows: Sequence[Any]) -> list[ClaimsLine]:
 
 
 def _claims_of_row(row: Any, place: str) -> list[Json]:
-    """Return the claims of a row. ``place`` is where the row is, for errors."""
-    allowed = "allowed: answer, a string, or claims, a list, and evidence, a list of strings"
+    """Return the claims of a row. Errors name ``place``, the position of the row."""
+    allowed = (
+        "allowed: an object with answer (a string) or claims (a list), and evidence (a list of "
+        "strings)"
+    )
     if not isinstance(row, Mapping):
         raise InputError(f"{place} is {row!r:.80}; {allowed}")
     answer: Any = answer_of(row)[0]
@@ -287,7 +290,7 @@ def _claims_of_row(row: Any, place: str) -> list[Json]:
 
 
 def _split(answer: str, evidence: list[str]) -> Sequence[Any]:
-    """Return the claims of an answer, as strings unless its marks cite the evidence."""
+    """Return the claims of an answer: objects if its marks cite the evidence, otherwise strings."""
     claims = split_claims(answer, evidence).claims
     if cited(answer, evidence):
         return claims
@@ -296,7 +299,7 @@ def _split(answer: str, evidence: list[str]) -> Sequence[Any]:
 
 
 def _with_evidence(claims: Sequence[Any], evidence: list[str]) -> list[Json]:
-    """Return claims as objects. Those without evidence of their own get that of their row."""
+    """Return claims as objects. A claim without its own evidence gets the evidence of the row."""
     with_evidence = []
     for claim in claims:
         if not isinstance(claim, dict):

@@ -1,4 +1,4 @@
-"""Files of answers, split into claims for a file of claims. ``claims`` splits a single answer."""
+"""Split the answers of a file into claims. The module ``claims`` splits a single answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from qabench.errors import InputError
 # Fields that the commands write about the claims of a line. They are wrong once the answer is split
 # again.
 FIELDS_ABOUT_CLAIMS = ("claims", "labels_by", "labels_of", "fact_scores_by", "atomic_claims_by")
-# An answer may have many citation marks that are not read. Its note shows the first ones.
+# The note about an answer shows at most this many of its citation marks that are not read.
 MAX_MARKS_SHOWN = 3
 
 
@@ -67,8 +67,8 @@ def split_predictions(predictions: Predictions, *, plain_marks: bool = False) ->
     """Split the answers of a file into claims.
 
     A line has "answer", optionally "system" (the authors have special rules for "bing_chat"), and
-    "attribution", a list of strings, if the answer cites sources. The module ``fields`` has other
-    names of these fields. All other fields are passed on. With ``plain_marks``, citations are also
+    "attribution", a list of strings, if the answer cites sources. The module ``fields`` lists other
+    names for these fields. All other fields are passed on. With ``plain_marks``, citations are also
     read where the authors' splitter ignores or misplaces them, such as [1, 2] or marks after a full
     stop.
 
@@ -97,7 +97,8 @@ def split_predictions(predictions: Predictions, *, plain_marks: bool = False) ->
     if not answers.lines:
         raise InputError(f"{predictions.path}, {answers.skipped[0]}")
     answers.read.extend(read)
-    # A field that is read in one line is ignored in another that has sources in a preferred field.
+    # A field may be read in one line, and ignored in another, which has sources in a preferred field.
+    # It then counts as read.
     answers.ignored.extend(name for name in ignored if name not in read)
     return answers
 
@@ -116,7 +117,7 @@ def _split(fields: Mapping[str, Any], id: str, plain_marks: bool) -> _SplitAnswe
     if plain_marks:
         text = with_plain_marks(text)
     split = split_claims(text, sources.texts, bing=fields.get("system") == "bing_chat")
-    # Fields that are not known here, such as those of another tool, are passed on.
+    # Unknown fields, such as another tool's, are passed on.
     line: ClaimsLine = dict(fields)
     for name in FIELDS_ABOUT_CLAIMS:
         line.pop(name, None)

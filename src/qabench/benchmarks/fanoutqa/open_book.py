@@ -337,7 +337,7 @@ def _queries(reply: Any, in_text: bool) -> list[str]:
 
 @dataclass
 class _History:
-    """All messages of a conversation, and the number of tokens of counted messages, by position."""
+    """All messages of a conversation, and the token counts so far, by the message's position."""
 
     conversation: Conversation
     messages: list[Any]

@@ -65,8 +65,8 @@ class Corpus:
 
     Chunks and scores are the official ones. Chunks with equal scores are in the order of the text.
     The official retriever orders them by NumPy's unstable ``argsort``, reversed, so their order
-    depends on the processor. With the official ranking, compare only scores, and sets of chunks
-    with equal scores.
+    depends on the processor. Therefore, only the scores, and the sets of chunks with equal scores,
+    can be compared with the official ranking.
 
     Args:
         documents: the pages: ``WikiPage`` objects, or rows or objects with title, pageid and revid.

@@ -1,8 +1,8 @@
 """FELM's methods of asking a model for the segments with errors.
 
 The prompts are the authors', qabench's, or a user's template. Source: Chen et al., FELM, NeurIPS
-2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741),
-and ``eval/eval.py`` and ``eval/prompt`` of hkust-nlp/felm.
+2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741), and ``eval/eval.py`` and
+``eval/prompt`` of hkust-nlp/felm.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def test_the_metric_labels_claims_of_any_answers(labeler: type[Labeler]) -> None
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"evidence": ["x"]}, "predictions[0] is {'evidence': ['x']}; allowed: answer, a string"),
+        ({"evidence": ["x"]}, "predictions[0] is {'evidence': ['x']}; allowed: an object with answer"),
         ({"answer": "a b c d", "evidence": "x"}, "predictions[0] is {'answer': 'a b c d', 'evidence': 'x'}"),
         ({"answer": None, "claims": 5}, "predictions[0] is {'answer': None"),
         ({"claims": [7], "evidence": []}, "predictions[0]: claim 1: its claim is 7; allowed: a string"),
