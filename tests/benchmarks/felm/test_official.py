@@ -9,7 +9,7 @@ from felm_oracle import Call, Script
 
 from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import FelmMethod
-from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
+from qabench.benchmarks.felm.official import DECLARATIONS, PROMPTS, SCORE, signatures
 from qabench.evaluation.signature import deviations, digest, parse
 
 DECLARED = DECLARATIONS[SCORE]
@@ -86,13 +86,18 @@ def test_a_system_message_is_a_deviation() -> None:
 
 
 def test_prompts_are_those_of_the_files(mirror: Path) -> None:
-    labels = set()
+    labels = {}
     for method in ("raw", "cot", "link", "content"):
         for claims in (False, True):
             for quirks, replies in ((False, "answer"), (True, "answer"), (True, "vicuna")):
                 options = {"claims": claims, "official_quirks": quirks, "reply_format": replies}
-                labels.add(FelmMethod(method, prompt="official", **options).prompts.label)
-    assert labels == set(OFFICIAL["prompt"])
+                words = ["claims" if claims else "segments", method]
+                if replies == "vicuna":
+                    words.insert(1, "Vicuna")
+                if method in ("link", "content") and not quirks:
+                    words.append("references shown")
+                labels[", ".join(words)] = FelmMethod(method, prompt="official", **options).prompts.label
+    assert labels == PROMPTS
 
 
 def test_labels_are_those_of_the_file(mirror: Path) -> None:

@@ -6,6 +6,7 @@ scores.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,14 +56,22 @@ def _misread_sentence(value: str) -> str:
     return f"the replies of {value} are read as Vicuna's"
 
 
-# ``official.json`` lists 20 official prompts by label (see ``FelmPrompts.label``). The first ten are
-# for segments: raw, cot (also for cot-cons), link, content, link with references shown, content with
-# references shown, and for Vicuna raw, cot, link and content. The next ten are for claims, in the
-# same order. Fields of the generation may be absent, because it is unknown for a file of replies or
-# verdicts. Any number of samples above 1 is official, because the authors do not say how many they
-# took.
+PROMPTS: Mapping[str, str] = json.loads(
+    Path(__file__).with_name("official_prompts.json").read_text(encoding="utf-8")
+)
+"""The labels of the official prompts (``FelmPrompts.label``) by variant.
+
+A variant names what is judged, the evaluator if it is Vicuna, and the method. cot-cons uses the
+prompts of cot. Prompts with "references shown" are those that the authors' script would send if it
+did not compare the method with wrong names (see ``FelmMethod.official_quirks``).
+"""
+
+# ``official.json`` lets fields of the generation be absent, because it is unknown for a file of
+# replies or verdicts. Any number of samples above 1 is official, because the authors do not say how
+# many they took.
 _FIELDS = read_declarations(
-    Path(__file__).with_name("official.json"), {"samples": lambda value: value != "1"}
+    Path(__file__).with_name("official.json"),
+    {"samples": lambda value: value != "1", "prompt": tuple(PROMPTS.values())},
 )[SCORE]
 DECLARATIONS: Mapping[str, Declaration] = {
     SCORE: {**_FIELDS, "system": replace(_FIELDS["system"], says=_misread_sentence)}
