@@ -79,3 +79,27 @@ def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.
     with pytest.raises(UnreadableReply) as caught:
         read_reply("not JSON" + "." * 55 + key)
     assert key[:4] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "build", "fetch fanoutqa --mirror", "register fanoutqa --cache-dir", "new mine --output",
+        "publish datasets --org me --dry-run --output", "results a.eval --output",
+        "run felm --model m --log-dir", "run felm --model m --output", "report fanoutqa a.jsonl --output",
+        "score fanoutqa a.jsonl --output", "score fanoutqa a.jsonl --per-item", "compare fanoutqa a.jsonl b.jsonl -o",
+        "judge felm m --report", "judge felm m --replies", "judge felm m --output",
+        "sample fanoutqa a.jsonl --labels 2 -o",
+        "export LOG --output", "export LOG --format eee --output",
+        "retrieve a.jsonl --queries x --index", "retrieve a.jsonl --queries x --output", "fastbook retrieve --output",
+        "expertqa claims a.jsonl -o", "expertqa attribute --config sample -o",
+        "expertqa facts --config sample --model m --base-url http://127.0.0.1:9/v1 -o",
+        "fanoutqa submit --metadata a.json --name n --out",
+    ],
+)  # fmt: skip
+def test_no_output_is_named_as_standard_output(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*command.split(), "-"])
+    assert isinstance(done.exception, InputError), (done.output, done.exception)
+    assert "named -" in str(done.exception)
+    assert not list(tmp_path.iterdir())

@@ -20,6 +20,7 @@ from qabench.cli.options import (
     ConfigNames,
     Format,
     SkipMissing,
+    output_folder,
 )
 from qabench.cli.output import (
     plain_warnings,
@@ -92,7 +93,11 @@ def fetch(
     config: ConfigNames = None,
     mirror: Annotated[
         Path | None,
-        Option(file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
+        Option(
+            file_okay=False,
+            callback=output_folder,
+            help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR.",
+        ),
     ] = None,
     check: Annotated[
         bool,
@@ -284,6 +289,7 @@ def register(
         Path | None,
         Option(
             file_okay=False,
+            callback=output_folder,
             help="Write the datasets to this folder, for load_dataset(..., cache_dir=DIR) with HF_HUB_OFFLINE=1.",
         ),
     ] = None,

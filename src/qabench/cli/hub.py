@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 from typer import Argument, Exit, Option
 
-from qabench.cli.options import AsJson, BenchmarkNames, ConfigNames, Scores, SkipMissing
+from qabench.cli.options import (
+    AsJson,
+    BenchmarkNames,
+    ConfigNames,
+    Scores,
+    SkipMissing,
+    output_folder,
+)
 from qabench.cli.output import (
     plain_warnings,
     print_json,
@@ -42,7 +49,12 @@ Framework = Annotated[
 def build(
     out: Annotated[
         Path,
-        Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK."),
+        Argument(
+            metavar="OUT",
+            file_okay=False,
+            callback=output_folder,
+            help="Write each repository to OUT/BENCHMARK.",
+        ),
     ],
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
@@ -141,6 +153,7 @@ def publish(
         Option(
             file_okay=False,
             metavar="DIR",
+            callback=output_folder,
             help="Write the repositories to this new folder, with all files as they are sent. Use it with --dry-run "
             "to review them first.",
         ),
@@ -264,7 +277,9 @@ def results(
     output: Annotated[
         Path | None,
         Option(
-            metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."
+            metavar="DIR",
+            callback=output_folder,
+            help="Write the files to DIR, such as a clone of the model's repository.",
         ),
     ] = None,
     push: Annotated[

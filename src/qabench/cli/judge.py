@@ -23,6 +23,7 @@ from qabench.cli.options import (
     Scores,
     benchmark_and_files,
     files_of,
+    output_folder,
     prices,
 )
 from qabench.cli.output import (
@@ -89,7 +90,8 @@ def judge(
         Path | None, Option(help="Write the replies of a single judge as predictions (JSONL).")
     ] = None,
     report: Annotated[
-        Path | None, Option(metavar="DIR", help="Write a report page to this folder.")
+        Path | None,
+        Option(metavar="DIR", callback=output_folder, help="Write a report page to this folder."),
     ] = None,
     dry_run: DryRun = False,
     price_in: PriceIn = None,

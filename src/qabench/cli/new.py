@@ -12,6 +12,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from qabench.cli.options import output_folder
 from qabench.cli.output import say
 from qabench.errors import InputError
 from qabench.io.files import write_text
@@ -26,7 +27,12 @@ def new(
         str, Argument(metavar="NAME", help="The name of the benchmark, such as strategyqa.")
     ],
     output: Annotated[
-        Path, Option(file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test.")
+        Path,
+        Option(
+            file_okay=False,
+            callback=output_folder,
+            help="Write DIR/NAME, DIR/pyproject.toml and a test.",
+        ),
     ] = Path(),
 ) -> None:
     """Write a small benchmark with four questions, a score, a prompt, a card and a test.

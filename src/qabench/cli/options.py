@@ -217,6 +217,20 @@ def benchmark_options(names: Sequence[str]) -> list[inspect.Parameter]:
     return parameters
 
 
+def output_folder(path: Path | None) -> Path | None:
+    """Return the value of an option that names a folder to write to.
+
+    Raises:
+        InputError: it is "-", which stands for standard output elsewhere. Such a folder would not
+            be expected, and is hard to delete.
+    """
+    if path == Path("-"):
+        raise InputError(
+            "cannot write a folder named -: a folder cannot be standard output; name another one"
+        )
+    return path
+
+
 def files_of(arguments: Iterable[str | Path]) -> list[str]:
     """Return the paths of the files that arguments FILE, NAME=FILE and FILE,FILE name."""
     from qabench.runs.sources import name_and_path

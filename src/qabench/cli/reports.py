@@ -25,6 +25,7 @@ from qabench.cli.options import (
     Samples,
     Scores,
     benchmark_first,
+    output_folder,
     parse_ks,
 )
 from qabench.cli.output import (
@@ -333,6 +334,11 @@ def export(
     from qabench.runs import every_eval_ever
     from qabench.runs import export as runs_export
 
+    if output == Path("-"):
+        raise InputError(
+            "cannot write a file or folder named -; for standard output, leave out --output"
+        )
+
     # Read the runs.
     if format not in EXPORTS:
         raise unknown_name("unknown format", format, EXPORTS)
@@ -420,7 +426,13 @@ def report(
     ],
     output: Annotated[
         Path,
-        Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
+        Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            callback=output_folder,
+            help="The folder for index.html and report.json.",
+        ),
     ],
     benchmark: Annotated[str | None, Option(help="The benchmark of files of predictions.")] = None,
     config: ConfigName = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from qabench.cli.options import Format
+from qabench.cli.options import Format, output_folder
 from qabench.cli.output import json_text, print_table, say, warn
 from qabench.cli.retrieve_index import (
     INDEX_FILE,
@@ -127,6 +127,7 @@ def retrieve(
         Option(
             "--index",
             file_okay=False,
+            callback=output_folder,
             help="Keep the index in this folder. The next time, only documents that changed are indexed.",
         ),
     ] = None,

@@ -28,6 +28,7 @@ from qabench.cli.options import (
     Scores,
     SettingName,
     TaskArguments,
+    output_folder,
     prices,
 )
 from qabench.cli.output import hint, plain_warnings, print_table, print_tables, progress_bar
@@ -157,7 +158,9 @@ def run(
     dry_run: DryRun = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
-    log_dir: Annotated[Path, Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
+    log_dir: Annotated[
+        Path, Option(metavar="DIR", callback=output_folder, help="The folder of the log.")
+    ] = Path("logs"),
     resume: Annotated[
         Path | None,
         Option(metavar="LOG", help="Resume a run that was stopped or has failed questions."),

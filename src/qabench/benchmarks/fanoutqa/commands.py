@@ -17,6 +17,7 @@ from typing import Annotated
 from typer import Option
 
 from qabench.benchmarks import benchmark
+from qabench.cli.options import output_folder
 from qabench.cli.output import say, say_on_stderr
 from qabench.data.answers import NOT_STRING, dumps
 from qabench.data.joining import WITHOUT_PREDICTION, join
@@ -44,7 +45,11 @@ def submit(
     ] = None,
     out: Annotated[
         Path,
-        Option(metavar="DIR", help="The folder to write to, such as a clone of the repository."),
+        Option(
+            metavar="DIR",
+            callback=output_folder,
+            help="The folder to write to, such as a clone of the repository.",
+        ),
     ] = Path(FOLDER),
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
