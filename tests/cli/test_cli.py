@@ -233,3 +233,17 @@ def test_a_file_of_no_questions_is_said(name: str, content: str, tmp_path: Path)
     answers.write_text('{"id": "1", "answer": "x"}\n')
     done = CliRunner().invoke(app, ["score", name, str(answers), "--questions", str(questions)])
     assert isinstance(done.exception, InputError) and "no questions" in str(done.exception)
+
+
+@pytest.mark.parametrize(("names", "code"), [("mrr@3", 1), ("mrr@3,mrr@10", 0), ("mrr@10", 0)])
+def test_a_report_says_which_scores_are_not_there(names: str, code: int, tmp_path: Path) -> None:
+    """As `score` does, also with its exit code."""
+    rows = [question.id for question in benchmark("fastbook").load("sample").rows]
+    file = tmp_path / "passages.jsonl"
+    file.write_text("".join(json.dumps({"id": row, "passages": ["x"]}) + "\n" for row in rows))
+    for command, *words in (["score"], ["report", "-o", tmp_path / "page"]):
+        arguments = [command, "fastbook", str(file), "--config", "sample", "--scores", names, *map(str, words)]
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == code, done.output
+        said = "no score mrr@3: computed is mrr@10; to compute it, add --k 3"
+        assert (said in " ".join(done.output.split())) == ("mrr@3" in names)

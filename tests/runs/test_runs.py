@@ -404,6 +404,12 @@ def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.eval"))
 
 
+def test_a_run_without_the_chosen_scores_exits_with_1(server: OpenAIServer, tmp_path: Path) -> None:
+    where = ["--model", "m", "--base-url", server.base_url, "--log-dir", tmp_path, "--config", "sample", "--limit", 2]
+    ran = here("run", "fastbook", *where, "--scores", "mrr@3")
+    assert ran.returncode == 1 and "no score mrr@3: computed is mrr@10" in ran.stdout
+
+
 @pytest.mark.parametrize(("first", "hint"), [(0, "set QABENCH_API_KEY"), (3, "qabench run --resume")])
 def test_a_rejected_key_ends_the_run(server: OpenAIServer, options: list[str], first: int, hint: str) -> None:
     server.fault = lambda number, body: Fault(401, body={"error": {"message": "revoked"}}) if number >= first else None

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
@@ -46,7 +46,7 @@ from qabench.io.files import check_writable, write_json, write_text
 from qabench.io.redaction import write_document
 from qabench.io.tables import Table, bounds_text
 from qabench.runs.file_kinds import LINES
-from qabench.runs.selection import not_in_log
+from qabench.runs.selection import cutoffs_not_computed, not_in_log
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
@@ -448,7 +448,8 @@ def report(
     """Write an HTML report of runs.
 
     It shows the main result, scores with intervals, comparisons, groups, and every question. The
-    page is one self-contained file that you can send by mail or put on any server.
+    page is one self-contained file that you can send by mail or put on any server. Exit code: 1 if
+    none of the --scores is there.
     """
     runs, chosen_benchmark = benchmark_first(runs, benchmark)
     # Scoring may take minutes, so a folder that cannot be written is reported first.
@@ -475,15 +476,22 @@ def report(
     page = build_report(evaluations, output)
     numbers = page.with_name("report.json")
     notes = list(sources.notes)
-    if scores is not None:
-        for evaluation in evaluations:
+    for evaluation in evaluations:
+        missing = []
+        if reason := evaluation.why_unscored():
+            missing = [f"no scores: {reason}"]
+        elif scores is not None:
             # ``read_evaluations`` has already selected the scores.
-            missing = not_in_log(evaluation, evaluation.score_specs)
-            notes += [f"{evaluation.name}: {sentence}" for sentence in missing]
+            missing += not_in_log(evaluation, evaluation.score_specs)
+            missing += cutoffs_not_computed(evaluation, evaluation.score_specs)
+        notes += [f"{evaluation.name}: {sentence}" for sentence in missing]
     if as_json:
         print_json({"page": str(page), "numbers": str(numbers), "notes": notes})
-        return
-    size = page.stat().st_size / 1e6
-    say(f"{page} ({size:.1f} MB); its scores as JSON: {numbers}")
-    for note in notes:
-        hint(note, "yellow")
+    else:
+        size = page.stat().st_size / 1e6
+        say(f"{page} ({size:.1f} MB); its scores as JSON: {numbers}")
+        for note in notes:
+            hint(note, "yellow")
+    # A page about answers that have no scores is useful, but not to a user who chose scores.
+    if scores is not None and all(evaluation.why_unscored() for evaluation in evaluations):
+        raise Exit(1)

@@ -38,6 +38,7 @@ from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
 from qabench.io.redaction import write_line
 from qabench.io.tables import Table
+from qabench.runs.log import header_of
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
@@ -389,12 +390,12 @@ def _list_options(benchmark: Benchmark, setting_name: str | None, format: str) -
 def _report(
     benchmark: Benchmark | None, log: Path, values: Options, *, scored_here: bool = False
 ) -> None:
-    """Print the scores of a log. Exit with 1 if no question was answered."""
+    """Print the scores of a log. Exit with 1 if it has none of the scores that were asked for."""
     sources = read_evaluations([log], benchmark, scores=values["scores"], scored_here=scored_here)
     show(sources, **_options(values, "format", "output", "all_scores"))
     (evaluation,) = sources.evaluations
     # A run of questions without public answers (--generate-only) has no scores, and succeeded.
-    if not evaluation.scores() and not evaluation.unscored:
+    if not evaluation.scores() and not header_of(log).metadata.get("unscored"):
         raise Exit(1)
 
 

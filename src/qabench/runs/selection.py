@@ -44,7 +44,19 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
 
 def _with_cutoffs_named(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
     """Add scores that were asked for at a cutoff that was not computed to the problems."""
-    families = {spec.name: spec for spec in evaluation.score_specs}
+    problems = cutoffs_not_computed(evaluation, specs)
+    if len(problems) == len(specs):
+        evaluation = replace(evaluation, unscored="; ".join(problems))
+    elif problems:
+        evaluation = replace(evaluation, problems=[*evaluation.problems, *problems])
+    return evaluation
+
+
+def cutoffs_not_computed(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> list[str]:
+    """Name the scores at cutoffs that were not computed, and those that were, one per sentence."""
+    if not evaluation.benchmark:
+        return []
+    families = {spec.name: spec for spec in benchmark(evaluation.benchmark).scores}
     columns = column_names(evaluation.records)
     problems = []
     for spec in specs:
@@ -57,11 +69,7 @@ def _with_cutoffs_named(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> E
             if evaluation.setting == PREDICTIONS and "k" in evaluation.arguments:
                 problem += f"; to compute it, add --k {cutoff}"
             problems.append(problem)
-    if len(problems) == len(specs):
-        evaluation = replace(evaluation, unscored="; ".join(problems))
-    elif problems:
-        evaluation = replace(evaluation, problems=[*evaluation.problems, *problems])
-    return evaluation
+    return problems
 
 
 def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
