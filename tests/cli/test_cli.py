@@ -247,3 +247,46 @@ def test_a_report_says_which_scores_are_not_there(names: str, code: int, tmp_pat
         assert done.exit_code == code, done.output
         said = "no score mrr@3: computed is mrr@10; to compute it, add --k 3"
         assert (said in " ".join(done.output.split())) == ("mrr@3" in names)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["felm", "labels.jsonl", "--reply-format", "vicuna"],
+            "reply_format has no effect: no prediction has reply or",
+        ),
+        (["felm", "labels.jsonl", "--reply-format", "answer"], None),
+        (["felm", "replies.jsonl", "--reply-format", "vicuna"], None),
+        (["fanoutqa", "answers.jsonl", "--scores", "acc", "--judge-model", "x"], "no scores of judge are computed"),
+        (["fanoutqa", "answers.jsonl", "--scores", "acc", "--lemmatizer", "simplemma"], None),
+        (["expertqa", "answers.jsonl", "--unlabeled", "exclude"], "unlabeled has no effect: no prediction has claims"),
+    ],
+)
+def test_options_without_an_effect_are_named(
+    words: list[str], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    field, _, _ = words[1].partition(".")
+    lines = []
+    for question in benchmark(words[0]).load("sample").rows:
+        value: Any = "Answer: 1"
+        if field == "labels":
+            value = question.row["labels"]
+        name = {"replies": "reply", "answers": "answer"}.get(field, field)
+        lines.append(json.dumps({"id": question.id, name: value}) + "\n")
+    Path(words[1]).write_text("".join(lines))
+    done = CliRunner().invoke(app, ["score", *words, "--config", "sample"])
+    printed = " ".join(done.output.split())
+    assert done.exit_code == 0, printed
+    assert "has no effect" in printed if says else "has no effect" not in printed
+    assert (says or "") in printed
+
+
+def test_naming_columns_of_tables_of_scores_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "scores.csv"
+    file.write_text("id,f1\na,1\nb,0\n")
+    for column, code in (("--id-column", 0), ("--answer-column", 2)):
+        done = CliRunner().invoke(app, ["score", str(file), "--score", "f1", column, "id"])
+        assert done.exit_code == bool(code), done.output
+        assert not code or "the column 'id' has no effect" in str(done.exception)

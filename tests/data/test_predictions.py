@@ -47,6 +47,23 @@ def test_columns_are_named(tmp_path: Path) -> None:
     assert row.id == "r1"  # the names are of the block only
 
 
+def test_a_named_column_replaces_other_names_of_the_answer() -> None:
+    rows = [{"id": "r1", "reply": "a", "labels": [True], "mine": "b", "claims": []}]
+    names = ("reply", "labels", "answer")
+    for column, kept in (("mine", "answer"), ("reply", "reply"), ("labels", "labels")):
+        with columns_named(None, column):
+            (row,) = read_predictions(rows, (*names, "claims"), answers=names).rows
+        assert row.fields[kept] == rows[0][column] and "claims" in row.fields
+        assert [name for name in names if name in row.fields] == [kept]
+
+
+def test_naming_a_column_that_nothing_is_read_by_is_an_error() -> None:
+    with pytest.raises(InputError, match="the column 'x' has no effect: no input is"), columns_named(None, "x"):
+        pass
+    with pytest.raises(ValueError, match="another"), columns_named(None, "x"):
+        raise ValueError("another")
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

@@ -203,10 +203,39 @@ def _evaluate(
             *unusable,
             *absent_scores(benchmark, set(computed) - lacking, columns, scorer.notes),
             *scorer.problems,
+            *_without_effect(benchmark, options, computed, joined.rows),
         ],
         notes=scorer.notes,
         **benchmark.scoring(),
     )
+
+
+def _without_effect(
+    benchmark: Benchmark,
+    options: Mapping[str, Any],
+    groups: Sequence[str],
+    predictions: Sequence[Prediction | None],
+) -> list[str]:
+    """Name the options that affect none of these groups of scores, or no field of predictions."""
+    problems = []
+    for option in benchmark.options:
+        if options.get(option.name) in (None, option.default):
+            continue
+        reason = None
+        if option.groups and set(option.groups).isdisjoint(groups):
+            reason = f"no scores of {' or '.join(option.groups)} are computed"
+        elif option.fields and not _have_field(predictions, option.fields):
+            reason = f"no prediction has {' or '.join(option.fields)}"
+        if reason:
+            problems.append(f"the option {option.name} has no effect: {reason}")
+    return problems
+
+
+def _have_field(predictions: Sequence[Prediction | None], names: Sequence[str]) -> bool:
+    for prediction in predictions:
+        if prediction and any(prediction.fields.get(name) is not None for name in names):
+            return True
+    return False
 
 
 def _without_group(benchmark: Benchmark, groups: Sequence[str], scorer: Scorer) -> list[str]:

@@ -74,6 +74,8 @@ class Benchmark(Displayed, ABC):
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``qabench score`` and ``qabench.evaluate_predictions``.
         prediction_fields: a prediction must have at least one of these fields.
+        answer_fields: those of these fields of which a prediction has one, if there are several
+            names for the answer.
         id_fields: the names that the field with a prediction's id may have: "id", and the name of
             the column in the dataset.
         official: group of scores -> the official values of the fields that the scorer adds to its
@@ -101,6 +103,7 @@ class Benchmark(Displayed, ABC):
     groupings: ClassVar[Mapping[str, str]] = {}
     options: ClassVar[tuple[Option, ...]] = ()
     prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
+    answer_fields: ClassVar[tuple[str, ...]] = ()
     id_fields: ClassVar[tuple[str, ...]] = ("id",)
     official: ClassVar[Mapping[str, Declaration]] = {}
     failures_official: ClassVar[bool] = False
@@ -291,7 +294,7 @@ class Benchmark(Displayed, ABC):
         Raises:
             InputError: the file cannot be read, or has no predictions.
         """
-        return read_predictions(source, self.prediction_fields, self.id_fields)
+        return read_predictions(source, self.prediction_fields, self.id_fields, self.answer_fields)
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Row]]:
         """Return the text and the row of each question that ``load`` returns, by the question's id."""

@@ -23,7 +23,7 @@ SEQUENCES: Mapping[str, type] = {
     "options": Option,
     "needs": Need,
     **dict.fromkeys(("headline", "default_groups", "prediction_fields"), str),
-    **dict.fromkeys(("id_fields", "commands"), str),
+    **dict.fromkeys(("answer_fields", "id_fields", "commands"), str),
 }
 MAPPINGS = ("groups", "groupings", "official")
 # The attributes of the object that ``logs()`` returns.

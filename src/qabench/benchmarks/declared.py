@@ -57,6 +57,8 @@ class Option:
         method: the method of ``Benchmark`` to which the option is passed.
         secret: whether the value can contain a key. If so, evaluations do not record it.
         metavar: the name of the value in the help, such as "URL". "" means the name of the type.
+        groups: the groups of scores that the option affects, or () for all.
+        fields: the fields of predictions that it affects, or () for any.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Option:
     method: Literal["scorer", "read", "load"] = "scorer"
     secret: bool = False
     metavar: str = ""
+    groups: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,8 @@ def score(
         )
     if score is not None or system is not None:
         requests[0].inputs = score_tables(paths, score, id_column, system, cluster)
+        # The ids are read: what remains to be read is predictions.
+        id_column = None
     if benchmark is not None:
         inputs = _scored_again(
             first_benchmark, target, config, paths, scores, questions, requests[0].options

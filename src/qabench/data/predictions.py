@@ -30,8 +30,18 @@ EXAMPLES = {"passages": ["..."], "claims": [{"claim": "...", "evidence": ["..."]
 JSON_TYPES = (str, bool, int, float, list, tuple, Mapping, type(None))
 # The path of predictions that are not in a file.
 IN_MEMORY = "the predictions given"
-# The names of the columns with ids and answers, if a user gave them.
-_COLUMNS: ContextVar[tuple[str | None, str | None]] = ContextVar("columns", default=(None, None))
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The columns with ids and answers that a user named, and whether a row was read by them."""
+
+    id: str | None = None
+    answer: str | None = None
+    is_used: bool = False
+
+
+_COLUMNS: ContextVar[_Columns] = ContextVar("columns", default=_Columns())  # noqa: B039
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +118,28 @@ def columns_named(id_column: str | None, answer_column: str | None) -> Iterator[
     Args:
         id_column: the column of the ids. None means the usual names.
         answer_column: the column of the answers. None means the usual names.
+
+    Raises:
+        InputError: the block ended without an error, and has read no row by these names.
     """
-    token = _COLUMNS.set((id_column, answer_column))
+    columns = _Columns(id_column, answer_column)
+    token = _COLUMNS.set(columns)
     try:
         yield
     finally:
         _COLUMNS.reset(token)
+    names = [repr(name) for name in (id_column, answer_column) if name is not None]
+    if names and not columns.is_used:
+        raise InputError(
+            f"naming the column {' and '.join(names)} has no effect: no input is a file of predictions with columns"
+        )
 
 
 def read_predictions(
-    source: str | Path | Sequence[Row], needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
+    source: str | Path | Sequence[Row],
+    needs: Sequence[str] = (),
+    ids: Sequence[str] = ("id",),
+    answers: Sequence[str] = (),
 ) -> Predictions:
     """Return the predictions of a file, of standard input ("-"), or of a list in memory.
 
@@ -126,18 +148,24 @@ def read_predictions(
         needs: fields of which each line must have at least one. () for no condition.
         ids: possible names of the field with the question's id. The first one that a line has
             counts.
+        answers: fields of which each line has one, with the answer. If the user names the column
+            of the answers, the others are ignored.
 
     Raises:
         InputError: the file cannot be read, or has no predictions.
     """
     if not isinstance(source, str | Path):
-        return _collected(IN_MEMORY, enumerate(source, 1), needs, ids)
+        return _collected(IN_MEMORY, enumerate(source, 1), needs, ids, answers)
     data, name = read_bytes(source)
-    return parse_predictions(data, name, needs, ids)
+    return parse_predictions(data, name, needs, ids, answers)
 
 
 def parse_predictions(
-    data: bytes, name: str, needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
+    data: bytes,
+    name: str,
+    needs: Sequence[str] = (),
+    ids: Sequence[str] = ("id",),
+    answers: Sequence[str] = (),
 ) -> Predictions:
     """Return the predictions in the content of a file, like ``read_predictions``.
 
@@ -146,23 +174,29 @@ def parse_predictions(
         name: the file's name, for messages. Its suffix also says which kind of table it is.
         needs: see ``read_predictions``.
         ids: see ``read_predictions``.
+        answers: see ``read_predictions``.
     """
-    named_columns = {column.lower() for column in _COLUMNS.get() if column is not None}
+    columns = _COLUMNS.get()
+    named_columns = {name.lower() for name in (columns.id, columns.answer) if name is not None}
     field_names = {*ids, *needs, *OTHER_IDS, *OTHER_ANSWERS, *named_columns}
     answer_field = needs[0] if needs else "answer"
     rows = numbered_rows(data, name, ids[0], answer_field, field_names)
-    return _collected(name, rows, needs, ids)
+    return _collected(name, rows, needs, ids, answers)
 
 
 def _collected(
-    name: str, rows: Iterable[tuple[int, Any]], needs: Sequence[str], ids: Sequence[str]
+    name: str,
+    rows: Iterable[tuple[int, Any]],
+    needs: Sequence[str],
+    ids: Sequence[str],
+    answers: Sequence[str],
 ) -> Predictions:
     """Return the predictions among numbered rows. Raises InputError if there are none."""
     predictions: list[Prediction] = []
     bad_lines: list[BadLine] = []
     for number, row in rows:
         try:
-            predictions.append(_prediction(number, row, needs, ids))
+            predictions.append(_prediction(number, row, needs, ids, answers))
         except ValueError as error:
             bad_lines.append(BadLine(number, str(error)))
     if not predictions:
@@ -183,7 +217,9 @@ def _collected(
     return Predictions(name, predictions, bad_lines)
 
 
-def _prediction(number: int, row: Any, needs: Sequence[str], ids: Sequence[str]) -> Prediction:
+def _prediction(
+    number: int, row: Any, needs: Sequence[str], ids: Sequence[str], answers: Sequence[str]
+) -> Prediction:
     """Return the prediction in a row, or in a line of JSON. Raises ValueError with the reason."""
     if isinstance(row, bytes):
         try:
@@ -193,8 +229,13 @@ def _prediction(number: int, row: Any, needs: Sequence[str], ids: Sequence[str])
     if not isinstance(row, Mapping):
         raise ValueError(f"a JSON {type(row).__name__}, not an object")
     fields = dict(row)
-    if any(_COLUMNS.get()):
-        fields |= _named_columns(row, needs, ids)
+    columns = _COLUMNS.get()
+    if columns.id or columns.answer:
+        named = _named_columns(row, needs, ids, answers)
+        if columns.answer is not None:
+            for name in answers:
+                fields.pop(name, None)
+        fields |= named
     for names, other_names in ((ids, OTHER_IDS), (needs, OTHER_ANSWERS)):
         if not names or not fields.keys().isdisjoint(names):
             continue
@@ -221,17 +262,20 @@ def _prediction(number: int, row: Any, needs: Sequence[str], ids: Sequence[str])
 
 
 def _named_columns(
-    row: Mapping[str, Any], needs: Sequence[str], ids: Sequence[str]
+    row: Mapping[str, Any], needs: Sequence[str], ids: Sequence[str], answers: Sequence[str]
 ) -> dict[str, Any]:
     """Return the id and the answer of a row from the columns that the user named.
 
     Raises:
         ValueError: the row lacks such a column.
     """
-    id_column, answer_column = _COLUMNS.get()
+    columns = _COLUMNS.get()
+    columns.is_used = True
     answer_field = "answer" if "answer" in needs or not needs else needs[0]
+    if columns.answer is not None and columns.answer in answers:
+        answer_field = columns.answer
     fields = {}
-    for column, field in ((id_column, ids[0]), (answer_column, answer_field)):
+    for column, field in ((columns.id, ids[0]), (columns.answer, answer_field)):
         if column is None:
             continue
         if column not in row:

@@ -126,6 +126,8 @@ class ExpertQABenchmark(Benchmark):
             "How a claim that counts but has no label is treated: as N (official), or left out.",
             default="N",
             choices=("N", "exclude"),
+            groups=("autoais", "autoais_agreement"),
+            fields=("claims",),
         ),
     )
     prediction_fields = ("answer", "claims")

@@ -160,28 +160,38 @@ class FanOutQABenchmark(Benchmark):
             str,
             "auto",
             ("auto", "spacy", "simplemma"),
+            groups=("acc",),
         ),
         Option("only_score_answered", "Average only over the answered questions.", bool, False),
         Option(
             "bleurt_model",
             "A name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or BLEURT-20.",
+            groups=("bleurt",),
         ),
         Option(
-            "judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."
+            "judge_model",
+            "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20.",
+            groups=("judge",),
         ),
         Option(
             "judge_base_url",
             "An OpenAI-compatible server for the judge, or huggingface. Default: FANOUTQA_OPENAI_API_BASE, or OpenAI.",
             metavar="URL",
             secret=True,
+            groups=("judge",),
         ),
         Option(
-            "judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"
+            "judge_prompt",
+            "The judge's prompt: official, qabench, auto, or a file.",
+            str,
+            "auto",
+            groups=("judge",),
         ),
         Option(
             "judge_max_calls",
             "The maximum number of calls to the judge; 0 only estimates them.",
             int,
+            groups=("judge",),
         ),
         Option(
             "judge",
@@ -189,11 +199,13 @@ class FanOutQABenchmark(Benchmark):
             '"prices": [2.5, 10], "parameters": {...}}. Prices are per million prompt and reply tokens.',
             metavar="JSON",
             secret=True,
+            groups=("judge",),
         ),
         Option(
             "evidence_k",
             "How many pages of each question count, from the first. Default: all.",
             int,
+            groups=("evidence",),
         ),
     )
     leaderboards = Leaderboards(

@@ -87,7 +87,14 @@ class FastbookBenchmark(Benchmark):
         Need("the questions", "qabench fetch fastbook", files=("fastbook-benchmark.json",)),
     )
     options = (
-        Option("k", "The cutoffs, separated by commas.", default="10", metavar="N,N"),
+        Option(
+            "k",
+            "The cutoffs, separated by commas.",
+            default="10",
+            metavar="N,N",
+            groups=("retrieval",),
+            fields=("passages",),
+        ),
         Option(
             "corpus",
             'The texts of the documents of a TREC run: JSONL, one {"docno", "text"} per line.',

@@ -101,6 +101,10 @@ def _settings() -> tuple[Setting, ...]:
     return tuple(settings)
 
 
+# "gen" is the column of replies in the files that the authors' script writes.
+REPLY_FIELDS = ("reply", "answer", "gen")
+
+
 class Felm(Benchmark):
     """Segment-level factuality labels of model responses in five domains."""
 
@@ -117,8 +121,8 @@ class Felm(Benchmark):
         *_metrics(READABLE, "Readable replies only: ", "segments", "felm_readable", official=False),
     )
     headline = ("f1",)
-    # "gen" is the column of replies in the files that the authors' script writes.
     prediction_fields = ("reply", "labels", "answer", "gen")
+    answer_fields = prediction_fields
     id_fields = ("id", "index")
     options = (
         Option(
@@ -126,10 +130,12 @@ class Felm(Benchmark):
             'Where replies name the wrong segments: answer (after "Answer: "), or vicuna (anywhere).',
             default="answer",
             choices=("answer", "vicuna"),
+            fields=REPLY_FIELDS,
         ),
         Option(
             "evaluator",
             "The model that wrote the replies. Only Vicuna's are officially read as vicuna.",
+            fields=REPLY_FIELDS,
         ),
     )
     groups = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
