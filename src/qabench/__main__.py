@@ -76,9 +76,9 @@ class _Process:
             return
         signal.signal(signal.SIGTERM, self.terminate)
         if hasattr(os, "register_at_fork"):
-            # Pools end their forked processes with SIGTERM, so in these it has its default effect.
-            # Python loses signals that arrive while it forks, so SIGTERM is blocked until the fork
-            # is complete.
+            # Pools end their forked processes with SIGTERM, so forked processes keep its default
+            # effect. Python loses signals that arrive while it forks, so SIGTERM is blocked until
+            # the fork is complete.
             os.register_at_fork(
                 before=_hold_sigterm,
                 after_in_parent=_release_sigterm,

@@ -101,7 +101,7 @@ class Declarations:
 
     @classmethod
     def scorer_options(cls) -> Mapping[str, str]:
-        """Map the options of ``compute`` that the scorer takes to the scorer's names for them."""
+        """Return the scorer's name for each option of ``compute`` that the scorer takes."""
         if cls.OPTIONS is not None:
             return cls.OPTIONS
         options = benchmark(cls.BENCHMARK).options

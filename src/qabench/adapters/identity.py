@@ -137,7 +137,7 @@ def _are_all_for(rows: Sequence[Prediction], questions: Questions) -> bool:
 
 
 def _loadable_questions(benchmark: Benchmark) -> Iterator[tuple[str, str | None, Questions]]:
-    """Yield the config, split and questions of each split whose files are on this machine."""
+    """Yield config, split name and questions for every split whose files are on this machine."""
     has_splits = False
     for option in benchmark.options:
         if option.name == "split" and option.method == "load":

@@ -276,7 +276,7 @@ class MetricModule(Declarations):
         # ``evaluate`` has no public names for its files and locks. These are its private
         # attributes.
         for path, lock in zip(cached["file_paths"], cached["filelocks"], strict=True):
-            # On Windows, a file that is mapped by an object of the traceback cannot be removed.
+            # On Windows, a file that an object in the traceback has mapped cannot be removed.
             with suppress(OSError):
                 Path(path).unlink(missing_ok=True)
             lock.release()

@@ -136,7 +136,7 @@ FOLDERS = (
 class _ShortHelp:
     """A command whose help is fast, and shows names of values instead of Python types.
 
-    By default, Typer would import pydantic, only to convert None, the default of ``--help``.
+    Otherwise, Typer would import pydantic just to convert None, the default of ``--help``.
     """
 
     def get_params(self, ctx: Any) -> Any:

@@ -111,7 +111,7 @@ def json_columns(frame: Any) -> list[str]:
 
 
 def json_columns_of_schema(schema: Any) -> list[str]:
-    """Return the JSON text columns of an Arrow schema, by the metadata that ``datasets`` writes."""
+    """Return an Arrow schema's columns of JSON text, according to the metadata of ``datasets``."""
     try:
         metadata = json.loads((schema.metadata or {})[b"huggingface"])
         features = metadata["info"]["features"].items()

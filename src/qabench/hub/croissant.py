@@ -177,7 +177,7 @@ def _split_names(config: str, splits: Sequence[str]) -> Json:
 
 
 def _split_field(config: str, splits: Sequence[str]) -> Json:
-    """Return the field for the split of a record, which is in the name of its file."""
+    """Return the field with a record's split, which is read from its file's name."""
     names = "|".join(map(re.escape, splits))
     return {
         "@type": "cr:Field",

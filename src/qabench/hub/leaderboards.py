@@ -1,8 +1,8 @@
 """Leaderboards of a dataset on the Hub: the tasks of its ``eval.yaml``.
 
 The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` is the id of a task
-in the ``eval.yaml`` of the dataset. Ids of entries and of tasks come from one function,
-``task_id``, and one list, ``tasks_of``.
+in the ``eval.yaml`` of the dataset. Entries and tasks get their ids from the same function,
+``task_id``. ``tasks_of`` lists the tasks.
 
 The Hub validates ``eval.yaml`` when it is pushed: the framework must be in the Hub's list. qabench
 is not in that list yet, so ``qabench build`` writes the tasks that Inspect AI itself can score, if

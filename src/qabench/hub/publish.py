@@ -306,7 +306,7 @@ def _remote_manifest(api: HfApi, staged: Repository) -> Json | None:
 
 
 def _same_content(path: Path, file: RepoFile | None) -> bool:
-    """Return whether a local file equals the Hub's, by the digest that the Hub has."""
+    """Return whether a local file has the digest that the Hub reports for its file."""
     if file is None:
         return False
     data = path.read_bytes()

@@ -62,7 +62,7 @@ def write_document(text: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """Return the text without secrets, and without users, passwords and queries of URLs.
+    """Return the text without secrets, and with URLs without users, passwords and queries.
 
     Secrets are the values of environment variables such as API keys, the values passed to
     ``keep_secret``, and logins in headers that a server repeats.

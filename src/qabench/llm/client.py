@@ -148,7 +148,7 @@ class ChatClient:
         self._counting = threading.Condition()
 
     def cached(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatOutcome]:
-        """Return the outcomes of requests whose replies are in the cache and not empty, by key."""
+        """Return, by key, the outcomes of the requests that have a nonempty reply in the cache."""
         replies = self.cache.find(self._by_key(requests))
         self.cache.close()
         outcomes = {}

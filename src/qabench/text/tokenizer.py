@@ -59,8 +59,8 @@ class LinearTokenizer:
 def with_linear_tokenizer(pipeline: Any) -> Any:
     """Return a spaCy pipeline with a tokenizer that takes linear time.
 
-    The search for prefixes, or for suffixes, is replaced only if its rules are those of the
-    pipeline's language.
+    The search for prefixes (or for suffixes) is replaced only if it has the rules of the pipeline's
+    language.
     """
     from spacy.tokenizer import Tokenizer
     from spacy.util import compile_prefix_regex, compile_suffix_regex

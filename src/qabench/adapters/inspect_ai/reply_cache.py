@@ -77,7 +77,7 @@ def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
 async def asked_once(
     policy: CachePolicy | None, epoch: int, messages: list[ChatMessage]
 ) -> AsyncIterator[None]:
-    """Wait while another process or task makes the same call, so that the cache then has its reply.
+    """Wait while another process or task makes the same call. Its reply is then in the cache.
 
     Runs that start together (the jobs of a cluster) ask the same questions at the same time.
     Inspect looks into its cache before the call, and at that time none of them has a reply.
