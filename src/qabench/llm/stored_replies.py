@@ -1,4 +1,4 @@
-"""Stored replies of judges and of runs: what there is of each model, and their deletion.
+"""Stored replies of judges and of runs: counts and sizes by model, and deletion.
 
 Replies of judges and evaluators are in ``ReplyCache``'s file. Those of runs are in files of Inspect
 AI's cache, one for each reply.
@@ -138,7 +138,7 @@ def _deleting() -> Iterator[None]:
 
 
 def _judge_replies(model: str | None, before: float) -> list[tuple[bytes, str, str]]:
-    """Return key, model and text of the replies of judges that were made before a time."""
+    """Return key, model and text of the judges' replies made at or before a time."""
     path = replies_path()
     if not path.is_file():
         return []

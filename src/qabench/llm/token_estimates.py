@@ -15,7 +15,7 @@ ESTIMATE = (
 
 
 def prompt_tokens(request: ChatRequest) -> int:
-    """Return an estimate of a prompt's tokens: real tokenizers need downloads and differ by model."""
+    """Estimate a prompt's tokens. Real tokenizers differ by model, and have to be downloaded."""
     sizes = [len(text.encode("utf-8", "replace")) for _, text in request.messages]
     return sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
 

@@ -85,7 +85,7 @@ def _pattern_of(method: Any) -> str | None:
 
 
 def _search_at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] | None]:
-    """Return a search for suffixes that begins near the end of a text, or of its final periods."""
+    """Return a search for suffixes that starts shortly before a text's end or final periods."""
 
     def search(text: str) -> re.Match[str] | None:
         # A run of periods is the only suffix of unlimited length, so the search starts before it.
