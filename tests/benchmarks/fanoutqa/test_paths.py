@@ -84,9 +84,9 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     said = evaluation.deviations(scores["gpt"])
     assert "1 of 12 answers are left out" in said and "judge prompt: qabench's own, not the authors'" in said
     problems = [problem.partition(": ")[0] for problem in evaluation.problems]
-    assert problems.count("1 x the call of the judge failed") == 1
+    assert problems.count("1 x the call to the judge failed") == 1
     # by reason
-    assert [text.partition(" x ")[2] for text in problems].count("no readable verdict of the judge") > 1
+    assert [text.partition(" x ")[2] for text in problems].count("no readable verdict by the judge") > 1
 
     rows = question_rows("sample")
     texts, references = [row["question"] for row in rows], [loads(row["answer"]) for row in rows]

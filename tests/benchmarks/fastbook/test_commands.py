@@ -98,7 +98,7 @@ def test_ids_instead_of_passages_are_named() -> None:
         (["--config", "sample", "--method", "x"], "unknown method 'x'"),
         (["--config", "qrels"], "no questions in 'qrels'; allowed: questions, sample"),
         (["--config", "sample", "--query", "x"], "unknown query 'x'; allowed: question, keywords"),
-        (["--config", "sample", "--model", "x"], "the method bm25 has no model; allowed for dense and colbert"),
+        (["--config", "sample", "--model", "x"], "the method bm25 uses no model; only dense and colbert do"),
         (["--config", "sample", "--k", "0"], "k is 0; allowed: an integer of at least 1"),
     ],
 )

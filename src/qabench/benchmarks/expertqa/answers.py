@@ -256,7 +256,7 @@ def _evidence(how: Answering, options: Options) -> Evidence:
     if options.retriever is not None:
         if options.corpus or options.encoder or options.ranker != AUTO:
             raise InputError(
-                "-T corpus, ranker and encoder have no effect with -T retriever; leave one of them out"
+                "-T corpus, ranker and encoder have no effect with -T retriever; leave out these or the retriever"
             )
         return engine_passages(
             options.retriever, named_in_this_call("retriever", options.retriever)

@@ -72,8 +72,8 @@ _ANNOTATED = (
 )
 _LABELED = 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'
 NEEDS = {
-    ROUGE: 'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs '
-    'with annotated answers), or predictions need "claims"',
+    ROUGE: 'predictions need "answer", and the config reference answers (as lfqa_random, lfqa_domain, and configs '
+    'with annotated answers have them); or predictions need "claims"',
     AUTOAIS: _LABELED,
     AUTOAIS_AGREEMENT: _ANNOTATED,
     FACT_SCORE_AGREEMENT: _ANNOTATED,

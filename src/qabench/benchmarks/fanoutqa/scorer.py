@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
 
 NULL, BLANK = "null answers", "empty answers"
-NO_VERDICT, FAILED = "no readable verdict of the judge", "the call of the judge failed"
+NO_VERDICT, FAILED = "no readable verdict by the judge", "the call to the judge failed"
 Bleurt = Callable[[list[str], list[str]], Sequence[float]]
 """A function from two lists of strings, references and candidates, to one score per pair."""
 

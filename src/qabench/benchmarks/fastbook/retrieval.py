@@ -96,7 +96,7 @@ def retrieve(
     if query not in KINDS:
         raise unknown_name("unknown query", query, KINDS)
     if model and METHODS[method] is None:
-        raise InputError(f"the method {method} has no model; allowed for dense and colbert")
+        raise InputError(f"the method {method} uses no model; only dense and colbert do")
     model = model or METHODS[method]
     rows = [question.row for question in questions]
     corpus_config, keywords_config = CONFIGS[config]

@@ -28,7 +28,7 @@ from qabench.stats import mean_interval
 # The authors' result files contain lists of replies in Python syntax. Longer texts are not parsed.
 MAX_LIST_CHARACTERS = 1_000_000
 MISREAD = (
-    "officially, the reply is read as another verdict than it states; scores over readable replies "
+    "officially, the reply is not read as the verdict that it states; scores over readable replies "
     "count the stated one"
 )
 NOTE = (

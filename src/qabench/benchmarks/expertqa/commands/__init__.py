@@ -140,7 +140,7 @@ def attribute(
         bool,
         Option(
             "--citations",
-            help="Also label each piece of evidence of claims with the label Y, for citation precision (as in ALCE).",
+            help="For claims with the label Y, also label each piece of evidence, for citation precision (as in ALCE).",
         ),
     ] = False,
 ) -> None:
@@ -271,7 +271,7 @@ def facts(
     atomic_cost = prices(atomic_price_in, atomic_price_out)
     if cost and atomic_model not in (None, model) and atomic_cost is None:
         raise InputError(
-            f"--price-in and --price-out are those of {model}: add --atomic-price-in and --atomic-price-out, "
+            f"--price-in and --price-out are prices of {model}: add --atomic-price-in and --atomic-price-out, "
             f"the prices of {atomic_model}"
         )
     caller = caller_for(model, base_url, key_for_typed(base_url), prices=cost, **limits)
