@@ -116,7 +116,7 @@ def test_replies_that_are_officially_misread_are_a_problem(reply: str) -> None:
     assert misread.status == "answered" and misread.scores["error_tn"] + misread.scores["error_fn"] == len(
         ROWS[0]["labels"]
     )
-    assert str(misread.problem).startswith("officially, the reply is read as another verdict") and read.problem is None
+    assert str(misread.problem).startswith("officially, the reply is not read as the verdict") and read.problem is None
 
 
 def test_files_and_custom_questions(tmp_path: Path) -> None:
