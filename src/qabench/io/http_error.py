@@ -34,7 +34,7 @@ NOBODY_THERE = re.compile(
     "No address associated with hostname|All connection attempts failed|Connection refused|Connect call failed|"
     "No route to host|Network is unreachable"
 )
-# The message may be three levels deep: {"error": {"message": ...}}, {"detail": [{"msg": ...}]}.
+# How deep a message may be nested, as in {"error": {"message": ...}} or {"detail": [{"msg": ...}]}.
 MAX_LEVELS_OF_MESSAGE = 4
 
 

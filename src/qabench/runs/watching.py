@@ -52,7 +52,9 @@ SECONDS_AFTER_SIGTERM = 5.0
 # The time after an interrupt or a limit to score and write the answers whose replies have arrived.
 # It is limited because a question that goes on to search for pages could take minutes.
 SECONDS_TO_WRITE = 10.0
-WAITING = "waiting for the replies in flight, so that they are kept (Ctrl-C again: don't)"
+WAITING = (
+    "waiting for the replies in flight, so that they are kept (press Ctrl-C again to stop now)"
+)
 
 
 class Interrupted(QabenchError):
