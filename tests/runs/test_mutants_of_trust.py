@@ -25,6 +25,7 @@ pytestmark = pytest.mark.quick
 MODEL = "scripted/model"
 FANOUTQA = benchmark("fanoutqa")
 CLOSED_BOOK = FANOUTQA.setting("closed-book")
+FILLED_FROM_LOG = trust._filled_from_log
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,12 @@ def with_solver_file(logs: Logs) -> list[str]:
     file = logs.folder / "mine.py"
     file.write_text("# another solver", encoding="utf-8")
     return resumed(logs, lambda content: setting(content, "solver", "agent-0"), solver=f"{file}@agent")
+
+
+def of_complete_run(logs: Logs) -> list[str]:
+    """Return whether a complete log from elsewhere is read without the file that it names."""
+    log = logs.edited(lambda content: setattr(content.eval, "solver", "/missing.py@agent"))
+    return called(trust.checked_log, log) or ["no file was opened"]
 
 
 def agree(*_: Any, **__: Any) -> None:
@@ -385,19 +392,47 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: resumed(logs, lambda content: setattr(content.eval, "model", "openai/evil")),
         "the model openai/evil, not scripted/model",
     ),
-    "trust._check_repeated": (
+    "trust._differences": (
         trust,
-        "_check_repeated",
-        agree,
+        "_differences",
+        lambda *_: {},
         lambda logs: resumed(logs, lambda content: setattr(content.eval, "model", "openai/evil")),
         "the model openai/evil, not scripted/model",
     ),
-    "trust._servers": (
+    "started.was_started_here": (
         trust,
-        "_servers",
-        lambda *_: (None, None),
+        "was_started_here",
+        lambda spec: True,
+        lambda logs: called(trust.checked_log, logs.edited(stopped(lambda content: None))),
+        "the model scripted/model. It is not read from this log",
+    ),
+    "trust._given_task_args": (
+        trust,
+        "_given_task_args",
+        lambda spec, benchmark, setting, task_args, scores: task_args or {},
+        lambda logs: resumed(logs, lambda content: content.eval.task_args_passed.update(evil=None)),
+        "has no option 'evil'",
+    ),
+    "trust._filled_from_log": (
+        trust,
+        "_filled_from_log",
+        lambda given, spec, complete: FILLED_FROM_LOG(given, spec, False),
+        of_complete_run,
+        "no file was opened",
+    ),
+    "trust._server": (
+        trust,
+        "_server",
+        lambda options, spec: spec.model_base_url,
         lambda logs: resumed(logs, lambda content: setattr(content.eval, "model_base_url", "http://evil/v1")),
         "was run with the server http://evil/v1",
+    ),
+    "trust._with_new_choices": (
+        trust,
+        "_with_new_choices",
+        lambda spec, benchmark, setting, options: {**spec.task_args_passed, **options.task_args},
+        lambda logs: resumed(logs, lambda content: None, task_args={"prompt": "official"}),
+        "the option prompt qabench, not official",
     ),
     "trust._reduced_log": (trust, "_reduced_log", lambda log, path, **_: log, without_tags, "tags: None"),
     "trust._is_empty": (trust, "_is_empty", lambda sample: False, kept, "kept 1"),
@@ -478,6 +513,7 @@ NO_CHECKS = {
     "asked.parse_field": "reads a field; without it nothing is compared with a prompt",
     "facts._contradiction": "makes the error",
     "facts.with_facts_declared": "declares fields: without it they are deviations",
+    "trust._not_repeated": "makes the error",
     "trust.resume_command": "makes a text",
 }
 
@@ -489,7 +525,7 @@ def test_every_function_is_attacked_or_checks_nothing() -> None:
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
-    attacked = {name for name in CHECKS if not name.startswith("log.")}
+    attacked = {name for name in CHECKS if not name.startswith(("log.", "started."))}
     assert functions == attacked | NO_CHECKS.keys() | {"facts.with_facts"}  # which log attacks
 
 

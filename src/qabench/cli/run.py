@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Exit, Option
 
-from qabench.benchmarks import Benchmark, benchmark_names
+from qabench.benchmarks import Benchmark, Setting, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks.checks import check_answers_public
 from qabench.cli.evaluations import show
@@ -39,26 +39,76 @@ from qabench.io.limits import yaml_of
 from qabench.io.redaction import write_line
 from qabench.io.tables import Table
 from qabench.runs.log import header_of
+from qabench.runs.log_types import NO_MODEL
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
+    from qabench.llm.caller import Prices
+    from qabench.llm.client import Plan
     from qabench.runs.watching import Watch
 
-Options = Mapping[str, Any]
-
-# Inspect's name for no model.
-NO_MODEL = "none/none"
-# Options that are arguments of the task.
-OF_TASK = ("config", "questions", "prompt")
-SENT = ("base_url", "model_args", "max_connections", "timeout", "max_retries")
-GENERATION = ("temperature", "max_tokens", "seed")
-LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget", "max_cost")
-OUTPUT = ("log_dir", "format", "output", "as_json", "all_scores", "quiet")
-# Options that can be combined with --resume. Any other one is an error.
+# Options that can be combined with --resume. Any other option is an error, and so is a new one until it
+# is listed here.
 WITH_RESUME = (
-    *(*LIMITS, *OUTPUT, "base_url", "model_args", "scores", "config", "questions", "prompt"),
-    *("model", "solver", "epochs", "task_args", "price_in", "price_out"),
+    # They repeat what is in the log. ``qabench.runs.trust`` compares them.
+    {"model", "base_url", "model_args", "solver", "epochs"}
+    | {"task_args", "config", "questions", "prompt", "scores"}
+    # These may change from one part of a run to the next.
+    | {"max_connections", "max_retries", "timeout"}
+    | {"max_calls", "token_budget", "max_cost", "price_in", "price_out"}
+    # ``qabench.cli`` adds the parameters ``as_json`` and ``quiet`` to the command.
+    | {"log_dir", "format", "output", "all_scores", "as_json", "quiet"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of the command with parsed values.
+
+    None stands for an option that was left out and has no default.
+
+    Attributes:
+        model_args: the arguments of the model's provider (-M).
+        task_args: the arguments of the task (-T), with --config, --questions and --prompt.
+        scores: --scores, whose texts may be names with commas.
+        limit: the number of questions, or the first and the last position of a range. Positions
+            begin at 0, and the last one is excluded.
+        max_tokens: --max-new-tokens.
+        name: the name of the system in all outputs.
+        prices: --price-in and --price-out.
+    """
+
+    # What is asked.
+    setting: str | None
+    task_args: Json
+    scores: list[str] | None
+    limit: int | tuple[int, int] | None
+    epochs: int | None
+    generate_only: bool
+    # Who answers.
+    model: str | None
+    base_url: str | None
+    model_args: Json
+    solver: str | None
+    name: str | None
+    # How the model is called.
+    temperature: float | None
+    max_tokens: int | None
+    seed: int | None
+    max_connections: int | None
+    max_retries: int
+    timeout: int | None
+    cache: bool
+    # When the run stops early.
+    max_calls: int | None
+    token_budget: int | None
+    max_cost: float | None
+    prices: Prices | None
+    # What is written and printed.
+    log_dir: Path
+    format: str
+    output: Path | None
+    all_scores: bool
 
 
 def run(
@@ -177,25 +227,54 @@ def run(
     it again. Exit code: 0 scored, 1 the model does not respond or no question was answered, 2 wrong
     usage, 130 and 143 interrupted.
     """
-    # All options by name: this must be the first line, before there are other local names.
-    values = dict(locals())
-    values["price"] = prices(price_in, price_out)
-    if values["price"] and not dry_run and max_cost is None:
+    price = prices(price_in, price_out)
+    if price and not dry_run and max_cost is None:
         raise InputError(
             "--price-in and --price-out are for --dry-run, which estimates the cost, and for --max-cost"
         )
-    if max_cost is not None and not values["price"]:
+    if max_cost is not None and not price:
         raise InputError("--max-cost needs --price-in and --price-out (per million tokens)")
     if output:
         check_writable(output)
-    values["model_args"] = parse_pairs("-M", model_args)
-    values["limit"] = parse_limit(limit)
-    values["max_tokens"] = max_new_tokens
-    values["task_args"] = {name: str(values[name]) for name in OF_TASK if values[name]}
-    values["task_args"] |= parse_pairs("-T", task_args)
+    parsed_model_args = parse_pairs("-M", model_args)
+    parsed_limit = parse_limit(limit)
+    # These options are arguments of the task. ``-T`` is more specific, so its values count.
+    parsed_task_args: Json = {}
+    for argument, value in (("config", config), ("questions", questions), ("prompt", prompt)):
+        if value:
+            parsed_task_args[argument] = str(value)
+    parsed_task_args |= parse_pairs("-T", task_args)
+    options = RunOptions(
+        setting=setting,
+        task_args=parsed_task_args,
+        scores=scores,
+        limit=parsed_limit,
+        epochs=epochs,
+        generate_only=generate_only,
+        model=model,
+        base_url=base_url,
+        model_args=parsed_model_args,
+        solver=solver,
+        name=name,
+        temperature=temperature,
+        max_tokens=max_new_tokens,
+        seed=seed,
+        max_connections=max_connections,
+        max_retries=max_retries,
+        timeout=timeout,
+        cache=cache,
+        max_calls=max_calls,
+        token_budget=token_budget,
+        max_cost=max_cost,
+        prices=price,
+        log_dir=log_dir,
+        format=format,
+        output=output,
+        all_scores=all_scores,
+    )
     try:
         if resume:
-            _report(None, _resumed(ctx, resume, values), values)
+            _report(None, _resumed(ctx, resume, options), options)
         elif benchmark is None or not (model or solver or list_options):
             raise InputError(
                 "give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o"
@@ -203,11 +282,12 @@ def run(
         elif list_options:
             _list_options(benchmark_of(benchmark), setting, format)
         elif dry_run:
-            _print_plan(benchmark_of(benchmark), values)
+            _print_plan(benchmark_of(benchmark), options)
         else:
             # This process has scored the answers of the new run already.
             chosen_benchmark = benchmark_of(benchmark)
-            _report(chosen_benchmark, _started(chosen_benchmark, values), values, scored_here=True)
+            log = _started(chosen_benchmark, options)
+            _report(chosen_benchmark, log, options, scored_here=True)
     except ModuleNotFoundError as error:
         if error.name != "inspect_ai":
             raise
@@ -219,49 +299,61 @@ def _was_passed(ctx: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _options(values: Options, *names: str) -> dict[str, Any]:
-    return {name: values[name] for name in names}
-
-
-def _started(benchmark: Benchmark, values: Options) -> Path:
+def _started(benchmark: Benchmark, options: RunOptions) -> Path:
     """Run a model over a benchmark and return the log."""
-    # A solver may answer without a model, or call models of its own.
-    model = values["model"] or NO_MODEL
-    setting = benchmark.setting(values["setting"])
-    place = f" at {values['base_url']}" if values["base_url"] else ""
+    model = options.model or NO_MODEL
+    setting = benchmark.setting(options.setting)
+    place = f" at {options.base_url}" if options.base_url else ""
     starting = f"{benchmark.title}, {setting.name}: starting with the model {model}{place}"
-    check_answers_public(benchmark, values["task_args"], values["generate_only"])
+    check_answers_public(benchmark, options.task_args, options.generate_only)
     # Inspect is imported after the first line is printed, because its import takes seconds.
-    with _watched(values["log_dir"], values, starting) as watch:
+    with _watched(options.log_dir, options, starting) as watch:
         from qabench.runs.running import start
 
-        task_args = _task_arguments(benchmark, values)
-        options = _options(values, *SENT, *GENERATION, *("limit", "epochs", "log_dir", "cache"))
-        options |= {
-            "solver": values["solver"],
-            "display_name": values["name"],
-            "watch": watch,
-            "generate_only": values["generate_only"],
-        }
-        return start(benchmark, setting, model, task_args=task_args, **options)
+        return start(
+            benchmark,
+            setting,
+            model,
+            base_url=options.base_url,
+            task_args=_task_arguments(benchmark, setting, options),
+            model_args=options.model_args,
+            log_dir=options.log_dir,
+            cache=options.cache,
+            solver=options.solver,
+            display_name=options.name,
+            watch=watch,
+            generate_only=options.generate_only,
+            limit=options.limit,
+            epochs=options.epochs,
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            seed=options.seed,
+            max_connections=options.max_connections,
+            max_retries=options.max_retries,
+            timeout=options.timeout,
+        )
 
 
-def _task_arguments(benchmark: Benchmark, values: Options) -> Options:
-    """Return the arguments of the task, with --scores if the task has this option."""
-    scores, arguments = values["scores"], values["task_args"]
-    benchmark.selected_groups(scores)
-    if not scores:
-        return dict(arguments)
+def _task_arguments(benchmark: Benchmark, setting: Setting, options: RunOptions) -> Json:
+    """Return the arguments of the task, with --scores if the task has this option.
+
+    Raises:
+        InputError: an unknown name in --scores.
+    """
+    arguments = dict(options.task_args)
+    # Called only for its error, so that a wrong name is reported before the model is called.
+    benchmark.selected_groups(options.scores)
+    if not options.scores:
+        return arguments
     from qabench.runs.task_options import task_options
 
-    options = task_options(benchmark, benchmark.setting(values["setting"]))
-    if "scores" in [option.name for option in options]:
-        return {**arguments, "scores": ",".join(scores)}
-    # The task computes all scores. Those that are printed are selected when its log is read.
-    return dict(arguments)
+    if "scores" in [option.name for option in task_options(benchmark, setting)]:
+        arguments["scores"] = ",".join(options.scores)
+    # Other tasks compute all scores. Those that are printed are selected when the log is read.
+    return arguments
 
 
-def _resumed(ctx: typer.Context, log: Path, values: Options) -> Path:
+def _resumed(ctx: typer.Context, log: Path, options: RunOptions) -> Path:
     """Resume a run and return its log.
 
     Raises:
@@ -278,80 +370,120 @@ def _resumed(ctx: typer.Context, log: Path, values: Options) -> Path:
                 "leave the option out, or start a new run"
             )
     # A resumed run's log is beside the first one, unless the user names another folder.
-    folder = values["log_dir"] if _was_passed(ctx, "log_dir") else log.parent
-    with _watched(folder, values, f"resuming {log}") as watch:
+    folder = options.log_dir if _was_passed(ctx, "log_dir") else log.parent
+    with _watched(folder, options, f"resuming {log}") as watch:
         from qabench.runs.running import resume
 
-        options = _options(values, *SENT, "task_args", "solver", "epochs", "scores")
-        return resume(log, values["model"], watch=watch, log_dir=folder, **options)
+        return resume(
+            log,
+            options.model,
+            base_url=options.base_url,
+            model_args=options.model_args,
+            task_args=options.task_args,
+            log_dir=folder,
+            solver=options.solver,
+            epochs=options.epochs,
+            scores=options.scores,
+            watch=watch,
+            max_connections=options.max_connections,
+            max_retries=options.max_retries,
+            timeout=options.timeout,
+        )
 
 
-def _print_plan(benchmark: Benchmark, values: Options) -> None:
+def _print_plan(benchmark: Benchmark, options: RunOptions) -> None:
     """Print the estimated calls, tokens and cost of a run."""
     from qabench.llm.client import Plan
-    from qabench.llm.token_estimates import ESTIMATE
+
+    model = options.model or NO_MODEL
+    setting = benchmark.setting(options.setting)
+    counted = _counted(benchmark, setting, model, options)
+    counts = dict(counted["counts"])
+    warning = counts.pop("warning", None)
+    plan = Plan(**counts, cost=None)
+    if options.prices:
+        # The cost is not kept with the counts: prices change.
+        cost = options.prices.cost(plan.prompt_tokens, plan.completion_tokens)
+        plan = replace(plan, cost=cost)
+    table = _plan_table(benchmark, setting, model, plan, options)
+    table.notes.extend(counted["turns"])
+    if reason := benchmark.why_unscored(options.task_args.get("config")):
+        table.notes.append(f"no score can be computed: {reason}; the run needs --generate-only")
+    document = plan.as_dict() | {"benchmark": benchmark.name, "model": model}
+    if warning:
+        table.notes.insert(0, warning)
+        document["warning"] = warning
+    print_table(table, options.format, document)
+
+
+def _counted(benchmark: Benchmark, setting: Setting, model: str, options: RunOptions) -> Json:
+    """Return the "counts" of calls and tokens of a run, and notes about its "turns".
+
+    Counting takes long, so the result is kept in the cache, and read from there the next time.
+    """
     from qabench.runs.kept import kept
 
-    model = values["model"] or NO_MODEL
-    setting = benchmark.setting(values["setting"])
-    options = _options(values, "limit", "epochs", "max_tokens")
-
-    # Count the calls, or read the counts of the last time.
     def count() -> Json:
         hint("counting the prompts of all questions; the counts are kept for the next time")
         from qabench.runs.estimate import plan_run
 
-        task_args = _task_arguments(benchmark, values)
-        counts = plan_run(benchmark, setting, model, task_args, **options)
-        return {"counts": counts.as_dict(), "turns": _turns(benchmark, values)}
-
-    arguments = {"setting": setting.name, "model": model, **options}
-    arguments |= _options(values, "task_args", "scores")
-    with plain_warnings():
-        # A page that could not be loaded now may be available the next time.
-        counted = kept(
-            benchmark, arguments, count, lambda result: not result["counts"].get("warning")
+        estimate = plan_run(
+            benchmark,
+            setting,
+            model,
+            _task_arguments(benchmark, setting, options),
+            limit=options.limit,
+            epochs=options.epochs,
+            max_tokens=options.max_tokens,
         )
+        turns = _turns(benchmark, setting, options.task_args)
+        return {"counts": estimate.as_dict(), "turns": turns}
 
-    # Print them with their cost, which is not kept: prices change.
-    counts = dict(counted["counts"])
-    warning = counts.pop("warning", None)
-    plan = Plan(**counts, cost=None)
-    if values["price"]:
-        cost = values["price"].cost(plan.prompt_tokens, plan.completion_tokens)
-        plan = replace(plan, cost=cost)
-    unknown = "unknown: give --price-in and --price-out"
-    cost = unknown if plan.cost is None else f"{plan.cost:.4f}"
+    def is_final(result: Json) -> bool:
+        # The warning is about pages that could not be loaded now. They may be available the next
+        # time.
+        return not result["counts"].get("warning")
+
+    # All options on which the counts depend.
+    arguments = {
+        "setting": setting.name,
+        "model": model,
+        "task_args": options.task_args,
+        "scores": options.scores,
+        "limit": options.limit,
+        "epochs": options.epochs,
+        "max_tokens": options.max_tokens,
+    }
+    with plain_warnings():
+        return kept(benchmark, arguments, count, is_final)
+
+
+def _plan_table(
+    benchmark: Benchmark, setting: Setting, model: str, plan: Plan, options: RunOptions
+) -> Table:
+    from qabench.llm.token_estimates import ESTIMATE
+
+    cost = "unknown: give --price-in and --price-out"
+    if plan.cost is not None:
+        cost = f"{plan.cost:.4f}"
     label = benchmark.name
-    if values["setting"]:
+    if options.setting:
         label += f" {setting.name}"
     columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
     row = [label, model, plan.calls, plan.prompt_tokens, plan.completion_tokens, cost]
-    notes = [
-        ESTIMATE,
-        "not counted: one short call before the first question",
-        *counted["turns"],
-    ]
-    if warning:
-        notes.insert(0, warning)
-    if reason := benchmark.why_unscored(values["task_args"].get("config")):
-        notes.append(f"no score can be computed: {reason}; the run needs --generate-only")
-    title = f"Estimate of qabench run {benchmark.name} --model {model}"
-    document = plan.as_dict() | {"benchmark": benchmark.name, "model": model}
-    if warning:
-        document["warning"] = warning
-    print_table(Table(title, columns, [row], notes), values["format"], document)
+    notes = [ESTIMATE, "not counted: one short call before the first question"]
+    return Table(f"Estimate of qabench run {benchmark.name} --model {model}", columns, [row], notes)
 
 
-def _turns(benchmark: Benchmark, values: Options) -> list[str]:
+def _turns(benchmark: Benchmark, setting: Setting, task_args: Json) -> list[str]:
     """Say how many further calls a model that uses tools may make."""
     from qabench.runs.task_options import task_options
 
-    options = task_options(benchmark, benchmark.setting(values["setting"]))
+    options = task_options(benchmark, setting)
     limits = [option.default for option in options if option.name == "max_turns"]
     if not limits:
         return ["not counted: further turns in which a model uses tools"]
-    turns = values["task_args"].get("max_turns", limits[0])
+    turns = task_args.get("max_turns", limits[0])
     return [
         f"not counted: turns in which the model uses tools, up to {turns} calls per question (-T max_turns=N), each "
         "with a longer prompt"
@@ -388,11 +520,11 @@ def _list_options(benchmark: Benchmark, setting_name: str | None, format: str) -
 
 
 def _report(
-    benchmark: Benchmark | None, log: Path, values: Options, *, scored_here: bool = False
+    benchmark: Benchmark | None, log: Path, options: RunOptions, *, scored_here: bool = False
 ) -> None:
     """Print the scores of a log. Exit with 1 if it has none of the scores that were asked for."""
-    sources = read_evaluations([log], benchmark, scores=values["scores"], scored_here=scored_here)
-    show(sources, **_options(values, "format", "output", "all_scores"))
+    sources = read_evaluations([log], benchmark, scores=options.scores, scored_here=scored_here)
+    show(sources, options.format, output=options.output, all_scores=options.all_scores)
     (evaluation,) = sources.evaluations
     # A run of questions without public answers (--generate-only) has no scores, and succeeded.
     if not evaluation.scores() and not header_of(log).metadata.get("unscored"):
@@ -400,7 +532,7 @@ def _report(
 
 
 @contextmanager
-def _watched(log_dir: Path, values: Options, starting: str) -> Iterator[Watch]:
+def _watched(log_dir: Path, options: RunOptions, starting: str) -> Iterator[Watch]:
     """Say what is starting, then yield a watch that prints the log's path and the progress.
 
     The first line is printed before Inspect is imported, which takes seconds, so that nobody waits
@@ -415,8 +547,10 @@ def _watched(log_dir: Path, values: Options, starting: str) -> Iterator[Watch]:
             on_log=lambda path: write_line(f"log: {path}", sys.stderr),
             on_progress=progress,
             say=hint,
-            prices=values["price"],
-            **_options(values, "max_calls", "token_budget", "max_cost"),
+            max_calls=options.max_calls,
+            token_budget=options.token_budget,
+            max_cost=options.max_cost,
+            prices=options.prices,
         )
 
 

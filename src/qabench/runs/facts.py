@@ -37,10 +37,8 @@ from qabench.evaluation.signature import (
 )
 from qabench.io.redaction import printable
 from qabench.runs.asked import with_asked_texts, with_edited_answers
-from qabench.runs.log_types import Log
+from qabench.runs.log_types import NO_MODEL, Log
 
-# Inspect's name for no model, used for a solver that answers by itself.
-NO_MODEL = "none/none"
 # The prefix of the fields for a provider's arguments.
 MODEL_ARG = "model_arg_"
 # The maximum number of characters of an argument in a signature.

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from qabench.data.rows import Json
 from qabench.evaluation.records import Message
 
+# Inspect's name for no model: a solver may answer by itself, or call models of its own.
+NO_MODEL = "none/none"
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -32,7 +35,7 @@ class Log:
         task: the name of the task.
         task_id: equal for a run and the runs that resumed it.
         created: an ISO date and time.
-        model: Inspect's name of the model.
+        model: Inspect's name of the model, or ``NO_MODEL``.
         server: the address of the model's server, or "" for the provider's own.
         task_args: all arguments of the task, with defaults.
         model_args: arguments of the model's provider.

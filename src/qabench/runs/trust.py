@@ -1,4 +1,4 @@
-"""Checks a log before it is resumed.
+"""Checks a log before ``qabench run --resume`` uses it.
 
 A log is data from anywhere, so it must not determine what code runs or where keys are sent.
 """
@@ -12,10 +12,12 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
+from inspect_ai import Task
+from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSample, EvalSpec
 from inspect_ai.model import GenerateConfig
 
 from qabench.adapters.inspect_ai.facts import EVAL_CONFIG
@@ -30,14 +32,16 @@ from qabench.evaluation.signature import parse
 from qabench.io.redaction import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
-from qabench.runs.facts import NO_MODEL, setting_of
+from qabench.runs.facts import setting_of
 from qabench.runs.inspect_logs import read_header, whole_log
 from qabench.runs.log_fields import NAME
+from qabench.runs.log_types import NO_MODEL
 from qabench.runs.models import at_address
 from qabench.runs.started import was_started_here
 from qabench.runs.task_options import Arguments, check_task_options, task_options
 
-# The options of the run and of generation that are read from every log.
+# The options of the run and of generation that are read from every log: they name no code, model or
+# server. ``checked_log`` compares the number of epochs, because it multiplies the price.
 RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
 GENERATION_OPTIONS = (
     *("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"),
@@ -53,6 +57,32 @@ SCORES = "scores"
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """The options of a run that a log from elsewhere must not decide.
+
+    They name code, models and servers, or multiply the price. ``checked_log`` has two objects of
+    this class: one with what the user gave in the call, and one in which a log that may decide them
+    fills in what the user left out. Both have None, or an empty dict, for options without a value.
+
+    Attributes:
+        model: a model's name, as the user writes it: with ``base_url`` the name on the server,
+            otherwise Inspect's.
+        base_url: the address of the model's server.
+        model_args: arguments of the model's provider.
+        task_args: arguments of the task, without those that any log may decide.
+        solver: "FILE.py@NAME".
+        epochs: how often each question is asked.
+    """
+
+    model: str | None
+    base_url: str | None
+    model_args: Mapping[str, Any]
+    task_args: Mapping[str, Any]
+    solver: str | None
+    epochs: int | None
+
+
 def checked_log(
     path: str | Path,
     model: str | None = None,
@@ -63,93 +93,177 @@ def checked_log(
     solver: str | None = None,
     epochs: int | None = None,
     scores: Names = None,
-) -> Any:
+) -> EvalLog:
     """Return the log of a run to resume, without the fields that a log from elsewhere could abuse.
 
-    Options that are not read from the log come from the user's call, and must equal those in the
+    ResumeOptions that are not read from the log come from the user's call, and must equal those in the
     log. ``check_task`` makes the checks that need the task. The log of a complete run is returned as
     it is, because no question is asked again. Raises InputError if it is not a log of a task of
     qabench, or an option was not repeated.
     """
     log = whole_log(path)
     spec = log.eval
-    passed = spec.task_args_passed
-    benchmark, setting = task_of(spec.task, passed, path)
-    repeated = without_none(task_args or {})
-    open_arguments = {}
-    for name, value in passed.items():
-        # The setting fixes the other arguments.
-        if name not in setting.arguments:
-            open_arguments[name] = value
-    check_task_options(benchmark, setting, open_arguments | repeated)
-    asked_scores = ",".join(split_names(scores or ()))
-    if asked_scores and passed.get(SCORES) == asked_scores:
-        repeated = {SCORES: asked_scores} | repeated
+    benchmark, setting = task_of(spec.task, spec.task_args_passed, path)
+    given = ResumeOptions(
+        model=model,
+        base_url=base_url,
+        model_args=model_args or {},
+        task_args=_given_task_args(spec, benchmark, setting, task_args, scores),
+        solver=solver,
+        epochs=epochs,
+    )
     complete = is_complete(log)
+    options = given
     if was_started_here(spec) or complete:
-        model = model or spec.model
-        base_url = base_url or spec.model_base_url
-        model_args = {**spec.model_args, **(model_args or {})}
-        repeated = {**arguments_to_repeat(spec.task, passed), **repeated}
-        if not complete:
-            # A complete run needs no solver, and a log from elsewhere must not make this machine
-            # open a file.
-            solver = solver or spec.solver
-        epochs = epochs or spec.config.epochs
-    model = model or NO_MODEL
-    if base_url and model != spec.model:
-        model = at_address(model)
-    logged_server, server = _servers(spec, base_url)
-    digest = (spec.metadata or {}).get("solver")
-    # Each option that the user has to repeat, with its value in the log and the repeated one.
-    checks = {
-        "model": (spec.model, model),
-        "server": (logged_server, server),
-        "solver": (digest, solver and solver_with_digest(solver)),
-        "number of epochs": (spec.config.epochs or 1, epochs or 1),
-    }
-    if complete and not solver:
-        del checks["solver"]
-    # If the log left a choice to its default, the user may make it now: ``check_conditions``
-    # compares it with how the answers were asked.
-    choices = {option.name for option in task_options(benchmark, setting) if option.choices}
-    passed = dict(passed)
-    for name, value in repeated.items():
-        if name in choices:
-            passed.setdefault(name, value)
-    for name in {**arguments_to_repeat(spec.task, passed), **repeated}:
-        checks[f"option {name}"] = passed.get(name, "its default"), repeated.get(name)
-    for name, value in spec.model_args.items():
-        checks[f"argument {name}"] = value, (model_args or {}).get(name)
-    _check_repeated(path, checks)
+        options = _filled_from_log(given, spec, complete)
+    server = _server(options, spec)
+    new_task_args = _with_new_choices(spec, benchmark, setting, options)
+    if different := _differences(options, spec, server, new_task_args, complete):
+        raise _not_repeated(path, different)
     if complete:
         return log
     return _reduced_log(
         log,
         path,
         task=f"qabench/{setting.task}",
-        task_args=passed,
+        task_args=new_task_args,
         server=server,
-        model_args=model_args,
-        solver=solver,
+        model_args=options.model_args,
+        solver=options.solver,
     )
 
 
-def _servers(spec: EvalSpec, base_url: str | None) -> tuple[str | None, str | None]:
-    """Return the server in the log, and the one for the resumed run. They have to be equal.
+def _given_task_args(
+    spec: EvalSpec, benchmark: Benchmark, setting: Setting, task_args: Arguments, scores: Names
+) -> dict[str, Any]:
+    """Return the task arguments of the user's call.
 
-    None stands for the provider's own server. An address that the user names may differ from the
-    log's, because a restarted server may have a new one.
+    Raises:
+        InputError: the setting does not have one of these arguments, or one of the log's.
     """
-    server = None
-    if base_url:
-        server = clean_url(base_url)
-    elif spec.model_base_url:
-        server = configured_base_url(spec.model)
-    logged_server = server
-    if spec.model_base_url and not base_url:
-        logged_server = clean_url(spec.model_base_url)
-    return logged_server, server
+    logged = spec.task_args_passed
+    given = without_none(task_args or {})
+    open_arguments = {}
+    for name, value in logged.items():
+        # The setting fixes the other arguments.
+        if name not in setting.arguments:
+            open_arguments[name] = value
+    check_task_options(benchmark, setting, open_arguments | given)
+    # The command's ``--scores`` also selects what is printed, of any run. So it repeats the task's
+    # argument if it has the same names, and otherwise it is not compared with the log.
+    asked_scores = ",".join(split_names(scores or ()))
+    if asked_scores and logged.get(SCORES) == asked_scores:
+        given = {SCORES: asked_scores} | given
+    return given
+
+
+def _filled_from_log(given: ResumeOptions, spec: EvalSpec, complete: bool) -> ResumeOptions:
+    """Return the user's options. Those that the user left out have the values of the log.
+
+    A log may decide them only if this user started a run with exactly these options, or if the run
+    is complete, so that nothing is asked.
+    """
+    solver = given.solver
+    if not complete:
+        # A complete run needs no solver, and a log from elsewhere must not make this machine open a
+        # file.
+        solver = solver or spec.solver
+    return ResumeOptions(
+        model=given.model or spec.model,
+        base_url=given.base_url or spec.model_base_url,
+        model_args={**spec.model_args, **given.model_args},
+        task_args={**arguments_to_repeat(spec.task, spec.task_args_passed), **given.task_args},
+        solver=solver,
+        epochs=given.epochs or spec.config.epochs,
+    )
+
+
+def _server(options: ResumeOptions, spec: EvalSpec) -> str | None:
+    """Return the address of the resumed run's server, or None for the provider's own.
+
+    If the log has an address and the options have none, it is the address in the user's
+    environment, and never the log's: the server gets a key.
+    """
+    if options.base_url:
+        return clean_url(options.base_url)
+    if spec.model_base_url:
+        return configured_base_url(spec.model)
+    return None
+
+
+def _with_new_choices(
+    spec: EvalSpec, benchmark: Benchmark, setting: Setting, options: ResumeOptions
+) -> dict[str, Any]:
+    """Return the task arguments of the resumed run: the log's, and choices that it does not have.
+
+    If the log left a choice to its default, the user may make it now: ``check_conditions`` compares
+    it with how the answers were asked.
+    """
+    choices = {option.name for option in task_options(benchmark, setting) if option.choices}
+    task_args = dict(spec.task_args_passed)
+    for name, value in options.task_args.items():
+        if name in choices:
+            task_args.setdefault(name, value)
+    return task_args
+
+
+def _differences(
+    options: ResumeOptions,
+    spec: EvalSpec,
+    server: str | None,
+    task_args: Mapping[str, Any],
+    complete: bool,
+) -> dict[str, tuple[Any, Any]]:
+    """Return the options whose value in the log is not the one of the resumed run.
+
+    Args:
+        options: those of the resumed run.
+        spec: the log's.
+        server: the address of the resumed run's server.
+        task_args: all task arguments of the resumed run.
+        complete: whether nothing is asked.
+
+    Returns:
+        The option's name for an error -> its value in the log, and in the resumed run.
+
+    Raises:
+        InputError: an address in the log is not a URL, or the solver's file cannot be read.
+    """
+    model = options.model or NO_MODEL
+    if options.base_url and model != spec.model:
+        model = at_address(model)
+    compared: dict[str, tuple[Any, Any]] = {"model": (spec.model, model)}
+    if spec.model_base_url and not options.base_url:
+        # An address that the user names may differ from the log's, because a restarted server may
+        # have a new one.
+        compared["server"] = clean_url(spec.model_base_url), server
+    if options.solver or not complete:
+        # The file may have been edited since, so its digest is compared as well.
+        digest = (spec.metadata or {}).get("solver")
+        compared["solver"] = digest, options.solver and solver_with_digest(options.solver)
+    compared["number of epochs"] = spec.config.epochs or 1, options.epochs or 1
+    for name in {**arguments_to_repeat(spec.task, task_args), **options.task_args}:
+        compared[f"option {name}"] = task_args.get(name, "its default"), options.task_args.get(name)
+    # The user may add arguments of the provider, such as a key, which is in no log.
+    for name, value in spec.model_args.items():
+        compared[f"argument {name}"] = value, options.model_args.get(name)
+
+    different = {}
+    for what, (logged, resumed) in compared.items():
+        if logged != resumed:
+            different[what] = logged, resumed
+    return different
+
+
+def _not_repeated(path: str | Path, different: Mapping[str, tuple[Any, Any]]) -> InputError:
+    """Return the error for the first of the options that ``_differences`` returns."""
+    what, (logged, resumed) = next(iter(different.items()))
+    ran = f"{path} was run with the {what} {printable(str(logged))}"
+    if resumed in (None, NO_MODEL):
+        why = f". It is not read from this log: {NOT_STARTED_HERE}"
+    else:
+        why = f", not {printable(str(resumed))}. All answers of a run need the same one"
+    return InputError(f"{ran}{why}. To use the same one again: {resume_command(path)}")
 
 
 def _reduced_log(
@@ -159,7 +273,7 @@ def _reduced_log(
     task: str,
     task_args: Mapping[str, Any],
     server: str | None,
-    model_args: Arguments,
+    model_args: Mapping[str, Any],
     solver: str | None,
 ) -> EvalLog:
     """Return a log for Inspect to resume, with only the fields that a log may decide.
@@ -188,7 +302,7 @@ def _reduced_log(
         dataset=spec.dataset,
         model=spec.model,
         model_base_url=server,
-        model_args=dict(model_args or {}),
+        model_args=dict(model_args),
         solver=solver,
         metadata=metadata or None,
         config=EvalConfig(**{name: getattr(spec.config, name) for name in RUN_OPTIONS}),
@@ -208,25 +322,7 @@ def _reduced_log(
     )
 
 
-def _check_repeated(path: str | Path, checks: Mapping[str, tuple[Any, Any]]) -> None:
-    """Raise InputError for the first option that the user did not repeat with the log's value.
-
-    Args:
-        path: the log's path.
-        checks: the option's name in the error -> its value in the log, and the repeated value.
-    """
-    for what, (logged, repeated) in checks.items():
-        if logged == repeated:
-            continue
-        ran = f"{path} was run with the {what} {printable(str(logged))}"
-        if repeated in (None, NO_MODEL):
-            why = f". It is not read from this log: {NOT_STARTED_HERE}"
-        else:
-            why = f", not {printable(str(repeated))}. All answers of a run need the same one"
-        raise InputError(f"{ran}{why}. To use the same one again: {resume_command(path)}")
-
-
-def is_complete(log: Any) -> bool:
+def is_complete(log: EvalLog) -> bool:
     """Tell whether a run ended with an answer to each question, so that there is nothing to resume.
 
     Empty, failed and invalidated answers do not count, because resuming asks these questions again.
@@ -239,11 +335,11 @@ def is_complete(log: Any) -> bool:
     return log.status == "success" and len(answered) == expected > 0
 
 
-def _is_empty(sample: Any) -> bool:
+def _is_empty(sample: EvalSample) -> bool:
     return sample.error is None and is_empty_output(sample.output)
 
 
-def check_task(path: str | Path, task: Any) -> None:
+def check_task(path: str | Path, task: Task) -> None:
     """Raise InputError if a log has other questions than its task, or options that are not read."""
     log = read_header(path)
     spec = log.eval
@@ -274,7 +370,10 @@ def check_task(path: str | Path, task: Any) -> None:
 
 
 def check_conditions(
-    log: Any, benchmark: Benchmark, conditions: Mapping[str, str | Sequence[str]], path: str | Path
+    log: EvalLog,
+    benchmark: Benchmark,
+    conditions: Mapping[str, str | Sequence[str]],
+    path: str | Path,
 ) -> None:
     """Raise InputError if kept answers were asked under other conditions than the new ones.
 
@@ -295,7 +394,7 @@ def check_conditions(
                 other_values[value] += 1
         if not other_values:
             continue
-        (value, count), *_ = other_values.most_common()
+        value, count = other_values.most_common(1)[0]
         hint = benchmark.logs().resume_hints.get(name, "")
         if name in ("prompt", "protocol"):
             # The value is the origin of the text and its digest, and the option takes the origin.
@@ -310,7 +409,7 @@ def check_conditions(
         )
 
 
-def signed_values(sample: Any) -> dict[str, str]:
+def signed_values(sample: EvalSample) -> dict[str, str]:
     """Return the fields of all signatures of a sample by name."""
     fields: dict[str, str] = {}
     for score in (sample.scores or {}).values():
@@ -359,7 +458,7 @@ def resume_command(path: str | Path) -> str:
     epochs = spec.config.epochs
     if epochs == 1:
         epochs = None
-    # Options without a value are left out below.
+    # ResumeOptions without a value are left out below.
     options = {
         "--model": model,
         "--base-url": spec.model_base_url,
