@@ -22,7 +22,7 @@ def open_engine(retriever: str, *, named_by_user: bool = True) -> LuceneIndex | 
         InputError: ``retriever`` has another form, or the index does not exist or cannot be used.
         MissingExtra: the engine's packages are not installed.
     """
-    name, _, address = checked_string("the retriever", retriever).partition(":")
+    name, _, address = checked_string(retriever, "the retriever").partition(":")
     if name not in ENGINES or not address:
         allowed = ", ".join(f"{engine}:{form}" for engine, form in ENGINES.items())
         raise InputError(f"the retriever is {retriever!r}; allowed: {allowed}")

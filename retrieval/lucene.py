@@ -66,7 +66,7 @@ class LuceneIndex:
     ranker = "lucene-bm25"
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = checked_path("folder", folder)
+        self.folder = checked_path(folder, "folder")
         self.name = f"{self.folder.resolve().name}@{_commit(self.folder)}"
         _verify(self.folder)
         self._searcher, self._size = in_java(self._open)
@@ -92,7 +92,7 @@ class LuceneIndex:
             QabenchError: Lucene failed, for example because the query has more than 1,024 different
                 terms.
         """
-        checked_string("the query", query)
+        checked_string(query, "the query")
         allowed = {}
         if where is not None:
             for field, value in checked_where(where).items():

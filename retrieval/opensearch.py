@@ -72,7 +72,7 @@ class OpenSearchIndex:
                 "address of an index: open_engine('opensearch:URL/INDEX')"
             )
         for name, value in {"index": index, "text_field": text_field, "id_field": id_field}.items():
-            checked_string(name, value)
+            checked_string(value, name)
         self.client, self.index, self.where = es_client, index, where
         self.text_field, self.id_field = text_field, id_field
         fields = self._call(es_client.field_caps, lambda reply: sorted(reply["fields"]), fields="*")
@@ -112,7 +112,7 @@ class OpenSearchIndex:
             QabenchError: the server failed, is too busy, did not search all of the index, or sent a
                 malformed reply.
         """
-        checked_string("the query", query)
+        checked_string(query, "the query")
         size = min(checked_k(k), max(self._size, 1))
         body = {"query": self._query(query, where or {}), "size": size}
         hits: DocumentHits = self._call(

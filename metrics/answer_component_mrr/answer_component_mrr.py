@@ -52,6 +52,7 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
         (0.0, 0.5)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fastbook"
     GROUP = "retrieval"
     OPTIONS: ClassVar = metrics.OPTIONS

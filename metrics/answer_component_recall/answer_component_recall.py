@@ -55,6 +55,7 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
         (0.3333333333333333, 0.6666666666666666)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fastbook"
     GROUP = "retrieval"
     OPTIONS: ClassVar = metrics.OPTIONS

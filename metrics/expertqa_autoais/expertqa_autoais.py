@@ -74,6 +74,7 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         (0.75, 4)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "expertqa"
     GROUP = "autoais"
     KEYS: ClassVar = {

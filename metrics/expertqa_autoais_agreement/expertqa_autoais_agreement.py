@@ -54,6 +54,7 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         (0.5, 1.0, 0.0)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "expertqa"
     GROUP = "autoais_agreement"
     KEYS: ClassVar = metrics.agreement_keys("autoais_agreement", "complete")

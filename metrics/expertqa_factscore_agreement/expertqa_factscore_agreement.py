@@ -53,6 +53,7 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
         (0.5, 0.5, {'void claim': 1})
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "expertqa"
     GROUP = "fact_score_agreement"
     KEYS: ClassVar = {

@@ -42,6 +42,7 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         (0.5, 0.0)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "expertqa"
     GROUP = "rouge"
     # ``KEYS`` is empty because ``TOTALS`` computes the scores, which depend on the seed.

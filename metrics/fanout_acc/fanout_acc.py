@@ -49,6 +49,7 @@ class FanoutAcc(MetricModule, evaluate.Metric):
         (0.75, 0.0)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fanoutqa"
     GROUP = "acc"
     KEYS: ClassVar = {"loose": "acc.loose", "strict": "acc.strict"}

@@ -41,6 +41,7 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         ['bleurt', 'deviations', 'signature']
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fanoutqa"
     GROUP = "bleurt"
     KEYS: ClassVar = {"bleurt": "bleurt"}

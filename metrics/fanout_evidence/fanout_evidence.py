@@ -50,6 +50,7 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         (0.5, 0.6666666666666666, 1)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fanoutqa"
     GROUP = "evidence"
     KEYS: ClassVar = {"recall": "evidence.recall", "precision": "evidence.precision"}

@@ -67,6 +67,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         (0.0, 1, 0)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fanoutqa"
     GROUP = "judge"
     KEYS: ClassVar = {"gpt": "gpt", "gpt_readable": "gpt_readable"}
@@ -80,7 +81,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         "judge": "judge",
     }
     # The key in the environment is not sent to a server that the user passes as ``base_url``.
-    SCORER_OPTIONS: ClassVar = {"key_to_typed_server": False}
+    SCORER_OPTIONS: ClassVar = {"send_environment_key": False}
     ANSWERS = True
     ROW = metrics.row
     TOTALS = metrics.judge_totals

@@ -39,6 +39,7 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         {'precision': 0.5, 'recall': 0.5, 'fscore': 0.5}
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fanoutqa"
     GROUP = "rouge"
     # The keys are the scores' names: "rouge1.recall" is the key "recall" of the dict "rouge1".

@@ -59,6 +59,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         'left out: judge=False, or no questions=[...]'
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "fanoutqa"
     GROUP = "acc"
     KEYS: ClassVar = {
@@ -74,7 +75,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     OPTIONAL_KEYS = ("bleurt", "gpt", "judge.gpt_readable")
     COLUMNS: ClassVar = {"questions": "question", "ids": "id"}
     OPTIONS: ClassVar = {"lemmatizer": "lemmatizer", "bleurt": "bleurt", "judge": "judge"}
-    SCORER_OPTIONS: ClassVar = {"key_to_typed_server": False, "leave_out_undefined": False}
+    SCORER_OPTIONS: ClassVar = {"send_environment_key": False, "leave_out_undefined": False}
     ANSWERS = True
     # The official result has the scores of each question under this key.
     PER_QUESTION = "raw"

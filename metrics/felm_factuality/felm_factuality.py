@@ -65,6 +65,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         (0.5, 0.625, 1.0, 1.0)
     """
 
+    # ``qabench.adapters.declared.Declarations`` describes these attributes.
     BENCHMARK = "felm"
     GROUP = "felm"
     KEYS: ClassVar = metrics.KEYS

@@ -86,7 +86,7 @@ def add_bm25_index(
             "datasets.Dataset has from_pandas, from_list and others"
         )
     if index_name is not None:
-        checked_string("index_name", index_name)
+        checked_string(index_name, "index_name")
     if index is None:
         column = "text" if column is None else column
         index = BM25Index.from_dataset(dataset, column, **options)

@@ -182,7 +182,7 @@ def build(
     origin = origin.plus(np.concatenate(digests), np.concatenate(is_kept), ids)
     if not before:
         origin = replace(origin, cache_key=source.fingerprint)
-    return Content(InvertedScorer(counter.counts(), parameters), filters.plus(values), origin)
+    return Content(InvertedScorer(counter.total(), parameters), filters.plus(values), origin)
 
 
 def without(before: Content, parameters: Parameters, removed: Array) -> Content:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,11 @@ class TermCounts:
     places: Array
     lengths: Array
 
+    @property
+    def has_places(self) -> bool:
+        """Return whether ``places`` are recorded. There is at least one posting."""
+        return len(self.places) > 0
+
     def plus(self, new: TermCounts) -> TermCounts:
         """Return the counts with the documents of ``new``, whose vocabulary continues this one."""
         added = np.diff(new.starts)
@@ -57,7 +63,7 @@ class TermCounts:
             return both
 
         places = self.places
-        if len(places):
+        if self.has_places:
             places = merged(places, new.places)
         return TermCounts(
             new.vocabulary,
@@ -70,13 +76,16 @@ class TermCounts:
 
     def only(self, keep: Mask) -> TermCounts:
         """Return the counts of the documents that ``keep`` marks. Renumber documents and terms."""
-        # Drop the postings of other documents.
+        # Drop the postings of other documents. ``reduceat`` needs a posting of each term: for a term
+        # without any, it would not return 0.
         remaining = keep[self.documents]
         frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
         numbers = np.cumsum(keep, dtype=np.int32) - np.int32(1)
         documents = numbers[self.documents[remaining]]
         counts = self.counts[remaining]
-        places = self.places[remaining] if len(self.places) else self.places
+        places = self.places
+        if self.has_places:
+            places = places[remaining]
 
         # Drop terms without postings.
         terms = np.flatnonzero(frequencies)
@@ -84,7 +93,7 @@ class TermCounts:
         starts = np.append(0, np.cumsum(frequencies))
 
         # Number the terms by their first occurrence in the documents that are kept.
-        if len(places):
+        if self.has_places:
             order = np.lexsort((places[starts[:-1]], documents[starts[:-1]]))
             index = ranges(starts[order], frequencies[order])
             documents = documents[index]
@@ -97,11 +106,30 @@ class TermCounts:
         return TermCounts(vocabulary, starts, documents, counts, places, self.lengths[keep])
 
 
+class _TermBlock(NamedTuple):
+    """The postings of some documents, term by term.
+
+    Attributes:
+        first: the position of its first document.
+        terms: the numbers of its terms, ascending.
+        frequencies: the number of postings of each of these terms.
+        documents: the positions of documents within the block.
+        counts, places: as in ``TermCounts``.
+    """
+
+    first: int
+    terms: Array
+    frequencies: Array
+    documents: Array
+    counts: Array
+    places: Array
+
+
 class TermCounter:
     """Counts the terms of documents, block by block. It stores the counts, not the documents.
 
     Besides the vocabulary, this takes 3 bytes of memory per posting (a term in a document), or 5
-    with places, and another 5 to 7 bytes while ``counts`` merges the blocks.
+    with places, and another 5 to 7 bytes while ``total`` merges the blocks.
 
     Args:
         tokenizer: see ``BM25Index``.
@@ -120,9 +148,7 @@ class TermCounter:
         self.vocabulary: defaultdict[str, int] = defaultdict(count(len(earlier)).__next__, earlier)
         self.size = len(before.lengths) if before else 0
         self._lengths: list[Array] = []
-        # For each block: its first document, its terms, the number of postings of each term, and
-        # the postings themselves.
-        self._blocks: list[tuple[int, Array, Array, list[Array]]] = []
+        self._blocks: list[_TermBlock] = []
 
     def add(self, texts: Sequence[str]) -> None:
         """Count the terms of more documents."""
@@ -145,41 +171,47 @@ class TermCounter:
 
         # Find where the postings of each term begin. Until the blocks are merged, documents are
         # numbered within the block, so that 16 bits are enough.
-        postings = [_narrow(documents), _narrow(counts), _narrow(places)]
         runs = np.flatnonzero(_changes(numbers))
-        frequencies = np.diff(runs, append=len(numbers))
-        self._blocks.append((self.size, numbers[runs], frequencies, postings))
+        block = _TermBlock(
+            first=self.size,
+            terms=numbers[runs],
+            frequencies=np.diff(runs, append=len(numbers)),
+            documents=_narrow(documents),
+            counts=_narrow(counts),
+            places=_narrow(places),
+        )
+        self._blocks.append(block)
         self._lengths.append(lengths)
         self.size += len(texts)
 
-    def counts(self) -> TermCounts:
+    def total(self) -> TermCounts:
         """Return the counts of all documents. Can be called once, because it frees the blocks."""
         frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for _, terms, runs, _ in self._blocks:
-            frequencies[terms] += runs
+        for block in self._blocks:
+            frequencies[block.terms] += block.frequencies
         starts = np.append(0, np.cumsum(frequencies))
 
         # Allocate counts and places in the widest type of any block.
-        documents = np.empty(starts[-1], dtype=np.int32)
-        arrays = []
-        for number, size in ((1, starts[-1]), (2, starts[-1] * self.with_places)):
-            types = [postings[number].dtype for _, _, _, postings in self._blocks]
-            arrays.append(np.empty(size, np.result_type(*types)))
+        size = starts[-1]
+        documents = np.empty(size, dtype=np.int32)
+        type_of_counts = np.result_type(*[block.counts.dtype for block in self._blocks])
+        counts = np.empty(size, type_of_counts)
+        type_of_places = np.result_type(*[block.places.dtype for block in self._blocks])
+        places = np.empty(size if self.with_places else 0, type_of_places)
 
         # Copy the postings of each block after the postings of the same terms in earlier blocks.
         free = starts[:-1].copy()
         self._blocks.reverse()
         while self._blocks:
             # ``pop`` frees the memory of each block after it is copied.
-            first, terms, runs, (block_documents, *block_arrays) = self._blocks.pop()
-            index = ranges(free[terms], runs)
-            documents[index] = block_documents.astype(np.int32) + np.int32(first)
-            for array, values in zip(arrays, block_arrays, strict=True):
-                if len(array):
-                    array[index] = values
-            free[terms] += runs
+            block = self._blocks.pop()
+            index = ranges(free[block.terms], block.frequencies)
+            documents[index] = block.documents.astype(np.int32) + np.int32(block.first)
+            counts[index] = block.counts
+            if self.with_places:
+                places[index] = block.places
+            free[block.terms] += block.frequencies
         lengths = np.concatenate(self._lengths)
-        counts, places = arrays
         counted = TermCounts(dict(self.vocabulary), starts, documents, counts, places, lengths)
         return self.before.plus(counted) if self.before else counted
 

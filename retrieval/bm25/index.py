@@ -102,11 +102,11 @@ class BM25Index(Displayed):
         backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        if checked_string("backend", backend) not in BACKENDS:
+        if checked_string(backend, "backend") not in BACKENDS:
             raise unknown_name("unknown backend", backend, BACKENDS)
         _check_tokenizer(tokenizer)
         if progress is not None:
-            checked_function("progress", progress)
+            checked_function(progress, "progress")
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
@@ -209,7 +209,7 @@ class BM25Index(Displayed):
         All scores are 0 if no document has any of the query's terms. The score of a position
         without a document is -inf.
         """
-        checked_string("the query", query)
+        checked_string(query, "the query")
         scores = self._scorer.scores(tokenize(self.tokenizer, [query])[0])
         if self._origin.positions is None:
             return scores
@@ -245,7 +245,7 @@ class BM25Index(Displayed):
                 or no document has the value.
         """
         if type(query) is not str:
-            checked_string("the query", query)
+            checked_string(query, "the query")
         allowed = None
         if mask is not None or where is not None:
             allowed = self._mask(mask, where)
@@ -253,7 +253,7 @@ class BM25Index(Displayed):
         # The terms of ``Words`` need no checks, which take time in each query.
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
         best = self._scorer.top(terms, checked_k(k), allowed)
-        if checked_flag("matching_only", matching_only):
+        if checked_flag(matching_only, "matching_only"):
             best = self._scorer.only_matching(best, terms, k, allowed)
         return self._hits(best)
 
@@ -273,7 +273,7 @@ class BM25Index(Displayed):
         texts = checked_queries(queries)
         allowed = self._mask(mask, where)
         documents, scores = self._scorer.top_all(self.tokenizer, texts, checked_k(k), allowed)
-        if checked_flag("matching_only", matching_only):
+        if checked_flag(matching_only, "matching_only"):
             hits = []
             for row, terms in enumerate(tokenize(self.tokenizer, texts)):
                 best = documents[row].tolist(), scores[row].tolist()
@@ -406,7 +406,7 @@ class BM25Index(Displayed):
             InputError: the tokenizer has no name (a lambda).
             QabenchError: the file cannot be written. An existing file is not changed.
         """
-        save(checked_path("path", path), self.parameters, self.tokenizer, self._content, self.about)
+        save(checked_path(path, "path"), self.parameters, self.tokenizer, self._content, self.about)
 
     @classmethod
     def load(cls, path: str | Path, *, tokenizer: Tokenizer | None = None) -> Self:
@@ -428,7 +428,7 @@ class BM25Index(Displayed):
             _check_tokenizer(tokenizer)
         index = cls.__new__(cls)
         index.parameters, index.tokenizer, content, index.about = load(
-            checked_path("path", path), tokenizer
+            checked_path(path, "path"), tokenizer
         )
         index._replace(content)
         return index

@@ -136,7 +136,7 @@ def checked_id(value: object, problem: str) -> str:
 
 def checked_empty(empty: object) -> str:
     """Return ``empty``, the rule for rows without text. Raises InputError if it is unknown."""
-    if checked_string("empty", empty) not in EMPTY:
+    if checked_string(empty, "empty") not in EMPTY:
         raise unknown_name("unknown value of empty=", str(empty), EMPTY)
     return str(empty)
 

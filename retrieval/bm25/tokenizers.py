@@ -80,7 +80,7 @@ class Words:
             digest = hashlib.sha256("\n".join(sorted(self.stop_words)).encode()).hexdigest()[:8]
             parts.append(f"stop-{digest}")
         if stemmer is not None:
-            checked_string("stemmer", stemmer)
+            checked_string(stemmer, "stemmer")
             try:
                 import Stemmer
             except ImportError:

@@ -55,19 +55,20 @@ class Web:
         addresses: list[str] = entry["addresses"]
         return addresses[:count]
 
-    def read(self, urls: Sequence[str]) -> list[WebPage]:
-        """Return one result per URL, in order."""
+    def read(self, addresses: Sequence[str]) -> list[WebPage]:
+        """Return one result per address, in order."""
         # With the default chunk size, a thread would take several pages and read them in turn.
-        return self._threads.map(self._fetcher.fetch, urls, chunksize=1)
+        return self._threads.map(self._fetcher.fetch, addresses, chunksize=1)
 
     def _addresses(self, query: str) -> list[str]:
         provider = self.provider
         params = provider.request(query)
-        body = {"params": params or None}
+        arguments = {"params": params or None}
         if provider.method == "POST":
-            body = {"json": params}
+            arguments = {"json": params}
         try:
-            return addresses_of(self._client.get(provider.url, read_json, **body), provider)
+            document = self._client.get(provider.url, read_json, **arguments)
+            return addresses_of(document, provider)
         except HttpError as error:
             raise SearchFailed(
                 f"the search with {provider.name} failed: {printable(error)}"
@@ -84,14 +85,8 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     results = _at(document, provider.results)
     if results is None and provider.results_may_be_absent:
         results = []
-    is_valid = isinstance(results, list)
-    addresses: list[str] = []
-    if is_valid:
-        for result in results:
-            address = _at(result, provider.address)
-            is_valid = is_valid and isinstance(address, str)
-            addresses.append(address)
-    if not is_valid:
+    addresses = _listed(results, provider.address)
+    if addresses is None:
         raise HttpError(
             "invalid response",
             f"{provider.results!r} is not a list of results with strings {provider.address!r} in "
@@ -102,6 +97,19 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
         failed = _at(document, provider.failures)
     if failed and not addresses:
         raise HttpError("nothing was found", f"{provider.failures} are {json.dumps(failed)}")
+    return addresses
+
+
+def _listed(results: Any, path: str) -> list[str] | None:
+    """Return the address of each result, or None if this is not a list of results with addresses."""
+    if not isinstance(results, list):
+        return None
+    addresses = []
+    for result in results:
+        address = _at(result, path)
+        if not isinstance(address, str):
+            return None
+        addresses.append(address)
     return addresses
 
 

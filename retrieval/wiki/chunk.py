@@ -47,7 +47,7 @@ def chunk_text(
         >>> chunk_text("One. Two. Three.", max_chunk_size=10)
         ['One. Two. ', 'Three.']
     """
-    checked_string("text", text)
+    checked_string(text, "text")
     max_chunk_size = checked_k(max_chunk_size, "max_chunk_size")
     is_list = isinstance(chunk_on, list | tuple)
     if not is_list or not all(separator and isinstance(separator, str) for separator in chunk_on):

@@ -48,7 +48,7 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
 
     Source: ``fanoutqa.wiki_search``, https://github.com/zhudotexe/fanoutqa.
     """
-    return wikipedia().search(checked_string("query", query), checked_k(results, "results"))
+    return wikipedia().search(checked_string(query, "query"), checked_k(results, "results"))
 
 
 def wiki_content(evidence: Any) -> str:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.cli import app
-from qabench.io.environment import JUDGE_BASE_URL
+from qabench.llm.endpoint import JUDGE_BASE_URL
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,9 @@ from scripted_model import scripted, text
 
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_from
 from qabench.errors import InputError
-from qabench.io.environment import JUDGE_BASE_URL
 from qabench.llm.cache import ReplyCache
 from qabench.llm.caller import caller_for
-from qabench.llm.endpoint import inspect_endpoint
+from qabench.llm.endpoint import JUDGE_BASE_URL, inspect_endpoint
 from qabench.llm.exchange import ChatRequest
 from qabench.llm.inspect_client import InspectClient
 from qabench.llm.inspect_providers import check_provider

@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
-from qabench.io.environment import installed_version
+from qabench.io.environment import version_or_none
 from qabench.io.workers import Load, forbid_forks, most_workers, using
 
 In = TypeVar("In")
@@ -168,7 +168,7 @@ class Cluster:
 
 def versions() -> dict[str, str]:
     """Return the installed versions of packages that results depend on, and of Python."""
-    packages = {name: installed_version(name) or "not installed" for name in PACKAGES}
+    packages = {name: version_or_none(name) or "not installed" for name in PACKAGES}
     return {"python": sys.version.split()[0], **packages}
 
 

@@ -1,4 +1,7 @@
-"""Check the types of arguments. The error for a wrong type names the argument."""
+"""Check the types of arguments. The error for a wrong type names the argument.
+
+Each function takes the value first, and then the name of the argument for the error.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,14 @@ def checked_k(k: int, name: str = "k") -> int:
     return k
 
 
-def checked_string(name: str, value: object) -> str:
+def checked_string(value: object, name: str) -> str:
     """Return ``value`` if it is a string. Raises InputError otherwise."""
     if not isinstance(value, str):
         raise InputError(f"{name} is {value!r:.60}; expected a string")
     return value
 
 
-def checked_path(name: str, value: object) -> Path:
+def checked_path(value: object, name: str) -> Path:
     """Return ``value`` as a path if it is a string or a PathLike. Raises InputError otherwise."""
     # A ``PathLike`` may represent a path in bytes.
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
@@ -39,14 +42,14 @@ def checked_path(name: str, value: object) -> Path:
     return Path(value)
 
 
-def checked_flag(name: str, value: object) -> bool:
+def checked_flag(value: object, name: str) -> bool:
     """Return a Python or NumPy bool as a bool. Raises InputError for other types."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is {value!r:.60}; expected True or False")
     return bool(value)
 
 
-def checked_function(name: str, value: Any) -> Callable[..., Any]:
+def checked_function(value: Any, name: str) -> Callable[..., Any]:
     """Return ``value`` if it is callable. Raises InputError otherwise."""
     if not callable(value):
         raise InputError(f"{name} is {value!r:.60}; expected a function")

@@ -56,7 +56,8 @@ IN_GROUPS_TO_PANDAS = [
 class Evaluation(ScoredRecords, Displayed):
     """The records of one system on the questions of one config, with their scores.
 
-    It has the attributes of ``ScoredRecords``.
+    Its attributes are those of ``ScoredRecords``, which is a class of its own so that the modules
+    imported here (``deviations``, ``notes``, ``tables``, ``document``) can take it as an argument.
     """
 
     def __getitem__(self, name: str) -> Score:
@@ -67,13 +68,13 @@ class Evaluation(ScoredRecords, Displayed):
         """
         scores = self.scores()
         if name not in scores:
-            listed = []
-            for spec in without_readable(self.score_specs):
-                if spec.name in scores:
-                    listed.append(spec.name)
             # The reason why this score is undefined says more than a reason about all scores.
             reason = self.undefined().get(name) or self.why_unscored()
             if not reason:
+                listed = []
+                for spec in without_readable(self.score_specs):
+                    if spec.name in scores:
+                        listed.append(spec.name)
                 reason = f"the scores are {', '.join(listed)}"
             raise InputError(f"no score {name!r}: {reason}")
         return scores[name]

@@ -15,9 +15,6 @@ from qabench.io.files import cache_dir
 from qabench.io.redaction import is_secret, redacted
 
 HIDDEN = "(set, not shown)"
-# The authors of the first benchmark with a judge chose these names. All judges use them.
-JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"
-JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
 
 PREFIXES_OF_VARIABLES = ("QABENCH_", "FANOUTQA_", "CUSTOM_SEARCH_", "HF_", "JAVA_HOME")
 
@@ -55,7 +52,7 @@ def environment() -> dict[str, Any]:
         "qabench": package_version("qabench"),
         "python": sys.version.split()[0],
         "platform": platform.platform(),
-        "packages": {name: installed_version(name) for name in PACKAGES},
+        "packages": {name: version_or_none(name) for name in PACKAGES},
         "cache": {"path": str(cache_dir()), "bytes": folder_size(cache_dir())},
         "variables": variables,
     }
@@ -74,8 +71,8 @@ def folder_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def installed_version(package: str) -> str | None:
-    """Return the installed version of a package, or None."""
+def version_or_none(package: str) -> str | None:
+    """Return the installed version of a package, or None if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.addresses import origin
-from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
 from qabench.io.redaction import keep_secret
 
 OPENAI = "https://api.openai.com/v1"
@@ -28,6 +27,9 @@ INSPECT = "inspect:"
 # Inspect's providers that generate in this process, with transformers.
 IN_PROCESS = ("hf/",)
 HUGGINGFACE = "https://router.huggingface.co/v1"
+# The authors of the first benchmark with a judge chose these names. All judges use them.
+JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"
+JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
 _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
 # Inspect's providers for servers at any address: by chat, and by plain completion.
 ADDRESSED = ("openai-api/", "openai-api-completions/")

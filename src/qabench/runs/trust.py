@@ -96,7 +96,7 @@ def checked_log(
 ) -> EvalLog:
     """Return the log of a run to resume, without the fields that a log from elsewhere could abuse.
 
-    ResumeOptions that are not read from the log come from the user's call, and must equal those in the
+    Options that are not read from the log come from the user's call, and must equal those in the
     log. ``check_task`` makes the checks that need the task. The log of a complete run is returned as
     it is, because no question is asked again. Raises InputError if it is not a log of a task of
     qabench, or an option was not repeated.
@@ -458,7 +458,7 @@ def resume_command(path: str | Path) -> str:
     epochs = spec.config.epochs
     if epochs == 1:
         epochs = None
-    # ResumeOptions without a value are left out below.
+    # Options without a value are left out below.
     options = {
         "--model": model,
         "--base-url": spec.model_base_url,

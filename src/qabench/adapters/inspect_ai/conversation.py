@@ -35,16 +35,22 @@ from qabench.llm.exchange import Answered
 
 # The key in a sample's store under which ``note_prediction`` records the prediction.
 STORE = "qabench"
-# The key of a prediction in a sample's metadata.
+# The key in a sample's metadata of the fields of a prediction that the task sets. They are the
+# prediction if no protocol calls ``note_prediction``.
 PREDICTED = "prediction"
 
 
 class InspectConversation:
-    """The conversation of a sample (see ``qabench.benchmarks.conversation.Conversation``)."""
+    """The conversation of a sample.
+
+    ``qabench.benchmarks.conversation.Conversation`` describes the attributes and methods. The
+    docstrings here say what they are for Inspect AI.
+    """
 
     def __init__(self, state: TaskState) -> None:
         self._state = state
-        self.model = InspectModel(get_model())
+        self._model = get_model()
+        self.model = InspectModel(self._model)
 
     @property
     def messages(self) -> list[Any]:
@@ -100,7 +106,7 @@ class InspectConversation:
         """Ask the model with the messages so far, and add the reply."""
         state = self._state
         state.output = await generate_reply(
-            get_model(), state, None, state.messages, state.tools, state.tool_choice
+            self._model, state, None, state.messages, state.tools, state.tool_choice
         )
         state.messages.append(state.output.message)
 
@@ -108,7 +114,7 @@ class InspectConversation:
         self, messages: Messages, samples: int = 1, **options: Any
     ) -> list[Answered]:
         """Ask with only these messages. The sample's output becomes the first reply with text."""
-        state, model = self._state, get_model()
+        state, model = self._state, self._model
         sent = chat(messages)
         state.messages += sent
         if samples == 1:
@@ -131,7 +137,7 @@ class InspectConversation:
     async def ask_with(self, messages: Sequence[Any], tools: Sequence[Tool]) -> ModelReply:
         """Ask with these messages and tools."""
         offered = [_tool_of_inspect(tool) for tool in tools]
-        output = await ask_model(get_model(), list(messages), self._state, offered)
+        output = await ask_model(self._model, list(messages), self._state, offered)
         self._state.output = output
         n_tokens = output.usage.output_tokens if output.usage else None
         return ModelReply(output.message, n_tokens)

@@ -285,7 +285,7 @@ def scorer_of(
     evidence_k: int | None = None,
     threads: bool = False,
     bleurt: Bleurt | None = None,
-    key_to_typed_server: bool = True,
+    send_environment_key: bool = True,
     leave_out_undefined: bool = True,
 ) -> FanOutQAScorer:
     """Return the scorer for groups of scores.
@@ -293,7 +293,7 @@ def scorer_of(
     For the options, see ``FanOutQABenchmark.options``, ``qabench.text.resolve_lemmatizer``,
     ``qabench.models.bleurt.load_bleurt`` and ``judge_from``. With ``threads``, the scorer is called
     from several threads, with one answer at a time. ``bleurt`` is a function to use instead of a
-    model. With ``key_to_typed_server``, the server ``judge_base_url`` gets the environment's key,
+    model. With ``send_environment_key``, the server ``judge_base_url`` gets the environment's key,
     because the user typed its address in the command. See ``key_for_typed``.
     """
     scorers: dict[str, Any] = {}
@@ -305,7 +305,7 @@ def scorer_of(
         from qabench.benchmarks.fanoutqa.judge import judge_from
         from qabench.llm.endpoint import key_for_typed
 
-        if judge_api_key is None and key_to_typed_server:
+        if judge_api_key is None and send_environment_key:
             judge_api_key = key_for_typed(judge_base_url)
         scorers["judge"] = judge_from(
             judge,
