@@ -70,7 +70,7 @@ class ResumeOptions:
             otherwise Inspect's.
         base_url: the address of the model's server.
         model_args: arguments of the model's provider.
-        task_args: arguments of the task, without those that any log may decide.
+        task_args: arguments of the task. Those that any log may decide can be absent.
         solver: "FILE.py@NAME".
         epochs: how often each question is asked.
     """
@@ -149,8 +149,8 @@ def _given_task_args(
         if name not in setting.arguments:
             open_arguments[name] = value
     check_task_options(benchmark, setting, open_arguments | given)
-    # The command's ``--scores`` also selects what is printed, of any run. So it repeats the task's
-    # argument if it has the same names, and otherwise it is not compared with the log.
+    # The command's ``--scores`` also selects what is printed of a run, so other scores are not an
+    # error. It counts as the task's argument only if it has the same names as the log.
     asked_scores = ",".join(split_names(scores or ()))
     if asked_scores and logged.get(SCORES) == asked_scores:
         given = {SCORES: asked_scores} | given
@@ -194,7 +194,7 @@ def _server(options: ResumeOptions, spec: EvalSpec) -> str | None:
 def _with_new_choices(
     spec: EvalSpec, benchmark: Benchmark, setting: Setting, options: ResumeOptions
 ) -> dict[str, Any]:
-    """Return the task arguments of the resumed run: the log's, and choices that it does not have.
+    """Return all task arguments of the resumed run: the log's, and new choices of the user.
 
     If the log left a choice to its default, the user may make it now: ``check_conditions`` compares
     it with how the answers were asked.
