@@ -149,8 +149,8 @@ def _given_task_args(
         if name not in setting.arguments:
             open_arguments[name] = value
     check_task_options(benchmark, setting, open_arguments | given)
-    # The command's ``--scores`` also selects what is printed of a run, so other scores are not an
-    # error. It counts as the task's argument only if it has the same names as the log.
+    # The command's ``--scores`` also selects what is printed of a run. It repeats the task's argument
+    # only if it has the same names.
     asked_scores = ",".join(split_names(scores or ()))
     if asked_scores and logged.get(SCORES) == asked_scores:
         given = {SCORES: asked_scores} | given
