@@ -70,12 +70,12 @@ class RunOptions:
     Attributes:
         model_args: the arguments of the model's provider (-M).
         task_args: the arguments of the task (-T), with --config, --questions and --prompt.
-        scores: --scores, whose texts may be names with commas.
+        scores: --scores. A text can be several names, separated by commas.
         limit: the number of questions, or the first and the last position of a range. Positions
             begin at 0, and the last one is excluded.
         max_tokens: --max-new-tokens.
         name: the name of the system in all outputs.
-        prices: --price-in and --price-out.
+        prices: --price-in and --price-out, per million tokens.
     """
 
     # What is asked.
@@ -238,7 +238,7 @@ def run(
         check_writable(output)
     parsed_model_args = parse_pairs("-M", model_args)
     parsed_limit = parse_limit(limit)
-    # These options are arguments of the task. ``-T`` is more specific, so its values count.
+    # ``-T`` can set these arguments of the task, too. Its values replace those of the options.
     parsed_task_args: Json = {}
     for argument, value in (("config", config), ("questions", questions), ("prompt", prompt)):
         if value:
