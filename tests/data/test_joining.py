@@ -13,7 +13,7 @@ import pytest
 
 import qabench
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.data.joining import join
+from qabench.data.joining import by_system, join, mixed_systems
 from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 
@@ -189,3 +189,14 @@ def test_parquet_is_bounded_before_it_expands(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("qabench.io.parquet.MAX_BYTES", 1_000_000)
     with pytest.raises(InputError, match=r"a\.parquet expands to more than"):
         read_predictions(path, ["answer"])
+
+
+def test_systems_on_different_questions_are_named() -> None:
+    ids = [question.id for question in benchmark("felm").load("sample").rows]
+    rows = [{"id": id, "reply": "ALL_CORRECT", "system": "AB"[position % 2]} for position, id in enumerate(ids)]
+    note = "lines of 2 systems are scored as one, because no question has several: A, B"
+    assert qabench.evaluate_predictions("felm", "sample", rows).notes == [note]
+    # One question with several systems tells them apart.
+    read = benchmark("felm").read([*rows, rows[0] | {"system": "B"}])
+    assert not mixed_systems(read) and list(by_system(read)) == ["A", "B"]
+    assert not mixed_systems(benchmark("felm").read([row | {"system": "A"} for row in rows]))

@@ -1,9 +1,13 @@
 """Files and lists of predictions: the columns that are read, and what is refused."""
 
+import bz2
 import csv
+import gzip
 import json
+import lzma
 import re
 import sys
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from datasets import Dataset, DatasetDict
 from typer.testing import CliRunner
 
 import qabench
@@ -161,3 +166,50 @@ def test_a_closed_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(InputError, match="cannot read standard input: it is closed"):
         read_predictions("-", ["answer"])
     assert isinstance(CliRunner().invoke(app, ["score", "fanoutqa", "-", "--config", "sample"]).exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [("id,answer", ","), ('"ID";"Answer"', ";"), ("question_id\tnote\tprediction", "\t"), ("sep=;\nid;answer", ";")],
+)
+def test_a_pipe_may_have_a_table(header: str, delimiter: str) -> None:
+    row = delimiter.join(["7", *["x"] * (header.count("note")), '"a, b"'])
+    predictions = parse_predictions(f"{header}\n{row}\n".encode(), "standard input", ["answer"])
+    ((prediction,), bad_lines) = predictions.rows, predictions.bad_lines
+    assert prediction.id == "7" and prediction.fields["answer"] == "a, b" and not bad_lines
+    with columns_named("Frage", "Antwort"):
+        (named,) = parse_predictions(b"Antwort,Frage\na,7\n", "/dev/fd/63", ["answer"]).rows
+    assert named.id == "7" and named.fields["answer"] == "a"
+    with pytest.raises(InputError, match="line 1: not JSON"):
+        parse_predictions(b"id,text\n7,a\n", "standard input", ["answer"])
+
+
+def test_tables_of_passages_may_be_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "passages.csv.gz"
+    path.write_bytes(gzip.compress(b'id,passages\n1-1,"[""a""]"\n'))
+    (row,) = qabench.benchmark("fastbook").read(path).rows
+    assert row.fields["passages"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("compress", "kind"),
+    [(bz2.compress, "bzip2"), (lzma.compress, "xz"), (lambda data: gzip.compress(gzip.compress(data)), "gzip twice")],
+)
+def test_other_compressions_are_named(compress: Callable[[bytes], bytes], kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(compress(b'{"id": "1", "answer": "a"}'))
+    with pytest.raises(InputError, match=f"is compressed with {kind}; decompress it"):
+        read_predictions(path, ["answer"])
+
+
+def test_containers_of_columns_and_splits_are_named(tmp_path: Path) -> None:
+    splits = DatasetDict({"test": Dataset.from_list([{"id": "1", "answer": "a"}])})
+    with pytest.raises(InputError, match=r"a DatasetDict of test; pass one of them: \.\.\.\['test'\]"):
+        prediction_rows(splits, ["answer"])
+    with pytest.raises(InputError, match="a dict of columns; pass a frame"):
+        prediction_rows(splits["test"][:], ["answer"])
+    splits.save_to_disk(tmp_path / "saved")
+    with pytest.raises(InputError, match="is a saved DatasetDict; name the folder of one of its splits"):
+        read_predictions(tmp_path / "saved", ["answer"])
+    command = ["score", "fanoutqa", str(tmp_path / "saved"), "--config", "sample"]
+    assert "is a saved DatasetDict" in str(CliRunner().invoke(app, command).exception)

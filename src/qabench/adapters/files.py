@@ -10,7 +10,14 @@ from typing import Any
 
 from qabench.adapters.identity import identified
 from qabench.benchmarks.base import Benchmark
-from qabench.data.joining import NO_PREDICTION, SYSTEM, UNUSABLE, UNUSABLE_PREDICTIONS, by_system
+from qabench.data.joining import (
+    NO_PREDICTION,
+    SYSTEM,
+    UNUSABLE,
+    UNUSABLE_PREDICTIONS,
+    by_system,
+    mixed_systems,
+)
 from qabench.data.predictions import Prediction, Predictions
 from qabench.data.rows import without_none
 from qabench.errors import InputError, some
@@ -101,6 +108,12 @@ def evaluate_systems(
         problems.append(
             f"systems without a prediction for these questions: {len(left_out)} ({some(left_out)})"
         )
+    if mixed := mixed_systems(predictions):
+        named = some([name or "none" for name in mixed])
+        notes = [
+            *notes,
+            f"lines of {len(mixed)} systems are scored as one, because no question has several: {named}",
+        ]
     completed = []
     for evaluation in evaluations:
         all_notes = [*notes, *evaluation.notes]

@@ -196,6 +196,17 @@ def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
                 rows.append(row)
         return rows
     if isinstance(predictions, Mapping):
+        kind = type(predictions).__name__
+        frames = [str(name) for name, value in predictions.items() if is_frame(value)]
+        if frames:
+            raise InputError(
+                f"the predictions are a {kind} of {', '.join(frames)}; pass one of them: ...[{frames[0]!r}]"
+            )
+        if "id" in predictions and not predictions.keys().isdisjoint(fields):
+            raise InputError(
+                f"the predictions are a {kind} of columns; pass a frame, such as pandas.DataFrame(...), or a list of "
+                f"{form}"
+            )
         rows = []
         for id, answer in predictions.items():
             value = _plain(answer)

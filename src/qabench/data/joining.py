@@ -146,6 +146,22 @@ def by_system(
     return systems
 
 
+def mixed_systems(predictions: Predictions) -> list[str]:
+    """Return the systems that a file names on different questions, so that it counts as one system.
+
+    Returns an empty list if it names only one, or if ``by_system`` tells them apart.
+    """
+    systems_of_id: dict[str, set[str]] = {}
+    for row in predictions.rows:
+        systems_of_id.setdefault(row.id, set()).add(_text_in(row, SYSTEM))
+    names: dict[str, None] = {}
+    for systems in systems_of_id.values():
+        if len(systems) > 1:
+            return []
+        names |= dict.fromkeys(systems)
+    return list(names) if len(names) > 1 else []
+
+
 def _text_in(row: Prediction, name: str) -> str:
     value = row.fields.get(name)
     return "" if value is None else str(value)

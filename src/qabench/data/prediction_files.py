@@ -32,6 +32,8 @@ MAX_BYTES = 1 << 28
 MAX_LINES = 1_000_000
 # A JSON list or object is parsed as a whole, which takes several times its size in memory.
 MAX_LIST_BYTES = 1 << 26
+# The header of a table is searched in this part of a file.
+MAX_HEADER = 10_000
 STDIN = "-"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # The first bytes of files. UTF-16 is what a spreadsheet writes as "Unicode text".
@@ -40,10 +42,18 @@ PARQUET = b"PAR1"
 # An Arrow file begins with the format's name, and an Arrow stream, as in a saved ``Dataset``, with
 # the second mark.
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
+OTHER_COMPRESSION = {
+    b"BZh91AY&SY": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    GZIP: "gzip twice",
+}
 ZIP = b"PK\x03\x04"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # The folder of a saved ``Dataset`` has this file.
 SAVED_DATASET = "state.json"
+# The folder of a saved ``DatasetDict`` has this file, with the names of its splits.
+SAVED_DATASET_DICT = "dataset_dict.json"
 
 
 def read_bytes(source: str | Path) -> tuple[bytes, str]:
@@ -58,6 +68,10 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
         # Python has no such stream if it was closed before the start (``<&-``).
         raise InputError("cannot read standard input: it is closed")
     if not is_stdin and is_saved_dataset(source):
+        if (Path(source) / SAVED_DATASET_DICT).is_file():
+            raise InputError(
+                f"{source} is a saved DatasetDict; name the folder of one of its splits, such as {source}/test"
+            )
         return _saved_dataset(Path(source)), name
     try:
         with nullcontext(sys.stdin.buffer) if is_stdin else Path(source).open("rb") as file:
@@ -71,6 +85,11 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
             f"{name} is an Arrow file; save the rows as Parquet (Dataset.to_parquet), or name the whole folder that "
             "Dataset.save_to_disk wrote"
         )
+    for beginning, kind in OTHER_COMPRESSION.items():
+        if data.startswith(beginning):
+            raise InputError(
+                f"{name} is compressed with {kind}; decompress it, or compress it with gzip"
+            )
     if len(data) > MAX_BYTES:
         raise InputError(
             f"{name} has more than {MAX_BYTES >> 20} MiB, which is the limit for a file"
@@ -84,8 +103,11 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
 
 
 def is_saved_dataset(path: str | Path) -> bool:
-    """Return whether a path is the folder of a saved ``Dataset`` (``Dataset.save_to_disk``)."""
-    return (Path(path) / SAVED_DATASET).is_file()
+    """Return whether a path is the folder of a saved ``Dataset`` (``Dataset.save_to_disk``).
+
+    The folder of a saved ``DatasetDict`` is one, too, which ``read_bytes`` refuses.
+    """
+    return any((Path(path) / name).is_file() for name in (SAVED_DATASET, SAVED_DATASET_DICT))
 
 
 def _saved_dataset(folder: Path) -> bytes:
@@ -109,7 +131,8 @@ def numbered_rows(
 
     Args:
         data: the content of the file.
-        name: the file's name, for messages. Its suffix says whether the file is a table.
+        name: the file's name, for messages. Its suffix says whether the file is a table, or else its
+            first line does.
         id_field: the field for the keys of a JSON object {id: answer}.
         answer_field: the field for the values of a JSON object {id: answer}.
         field_names: names of fields of a prediction. A JSON object with one of them as a key is
@@ -123,7 +146,7 @@ def numbered_rows(
             f"{name} is a ZIP file, such as a spreadsheet workbook; save the table as CSV (in Excel: CSV UTF-8)"
         )
     first_character = data.lstrip()[:1]
-    delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())
+    delimiter = table_delimiter(data, name, field_names)
     if data.startswith(PARQUET):
         yield from enumerate(_parquet_rows(data, name), 1)
         return
@@ -257,6 +280,25 @@ def _check_unique(columns: Iterable[str], field_names: Collection[str], name: st
             raise InputError(
                 f"{name} has {count} columns {column!r}; rename or remove all but one of them"
             )
+
+
+def table_delimiter(data: bytes, name: str, field_names: Collection[str]) -> str | None:
+    """Return the usual delimiter of a CSV or TSV file, or None if the file is no such table.
+
+    Standard input and pipes have no suffix that says so. There, a table is text whose first line is
+    a header with two of ``field_names``.
+    """
+    suffix = Path(name.removesuffix(".gz")).suffix.lower()
+    if suffix in DELIMITERS:
+        return DELIMITERS[suffix]
+    header = data[:MAX_HEADER].partition(b"\n")[0].decode("utf-8", "replace")
+    delimiter = _delimiter(header, ",")
+    if header[:4].lower() == "sep=":
+        return delimiter
+    names = {name.strip().strip('"').strip().lower() for name in header.split(delimiter)}
+    if len(names.intersection(map(str.lower, field_names))) < 2:
+        return None
+    return delimiter
 
 
 def _delimiter(header: str, usual: str) -> str:

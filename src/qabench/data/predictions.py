@@ -176,12 +176,17 @@ def parse_predictions(
         ids: see ``read_predictions``.
         answers: see ``read_predictions``.
     """
-    columns = _COLUMNS.get()
-    named_columns = {name.lower() for name in (columns.id, columns.answer) if name is not None}
-    field_names = {*ids, *needs, *OTHER_IDS, *OTHER_ANSWERS, *named_columns}
+    field_names = known_names(needs, ids)
     answer_field = needs[0] if needs else "answer"
     rows = numbered_rows(data, name, ids[0], answer_field, field_names)
     return _collected(name, rows, needs, ids, answers)
+
+
+def known_names(needs: Sequence[str], ids: Sequence[str] = ("id",)) -> set[str]:
+    """Return the names, in lower case, of the fields that ids and answers are read from."""
+    columns = _COLUMNS.get()
+    named_columns = {name.lower() for name in (columns.id, columns.answer) if name is not None}
+    return {*ids, *needs, *OTHER_IDS, *OTHER_ANSWERS, *named_columns}
 
 
 def _collected(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.declared import Leaderboards, Need, Option, Setting
-from qabench.data.prediction_files import DELIMITERS, PARQUET, read_bytes
-from qabench.data.predictions import parse_predictions
+from qabench.data.prediction_files import PARQUET, read_bytes, table_delimiter
+from qabench.data.predictions import known_names, parse_predictions
 from qabench.data.rows import Row
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import ScoreSpec
@@ -156,7 +156,8 @@ class FastbookBenchmark(Benchmark):
         from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts, with_lists
 
         data, name = read_bytes(source)
-        is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
+        field_names = known_names(self.prediction_fields)
+        is_table = corpus is None and table_delimiter(data, name, field_names) is not None
         # A TREC run begins with the id of a query, so a file that begins like JSON is not a run.
         if is_table or data.startswith(PARQUET) or data.lstrip()[:1] in (b"[", b"{", b""):
             predictions = parse_predictions(data, name, self.prediction_fields)
