@@ -185,6 +185,14 @@ def test_equal_labels_have_the_interval_of_their_number() -> None:
     assert corrected.interval.high is not None and 0.15 < corrected.interval.high < 0.2
 
 
+def test_clipped_estimates_have_the_interval_of_their_labels() -> None:
+    """The labels differ, but the correction leads above 1."""
+    corrected = corrected_mean([1.0, 0, 0, 0] + [1.0] * 996, [1.0, 1, 1, 0] + [np.nan] * 996)
+    assert corrected.interval.mean == pytest.approx(1.497)
+    assert corrected.effective == corrected.labeled == 4
+    assert corrected.interval.high == 1
+
+
 def test_weights_undo_an_uneven_choice() -> None:
     """Half of the answers that the judge rejects are labeled, and a twentieth of the others."""
     rng, values = np.random.default_rng(7), []
