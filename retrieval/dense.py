@@ -19,9 +19,8 @@ Encoder = SentenceEncoder | ApiEncoder
 class DenseIndex:
     """The vectors of a corpus's passages.
 
-    Passages are ranked by cosines in full precision. Equal texts share one vector, so that their
-    scores are equal: in different batches, an encoder gives the same text slightly different
-    vectors.
+    Passages are ranked by unrounded cosines. Equal texts share one vector, so that their scores are
+    equal: in different batches, an encoder gives the same text slightly different vectors.
     """
 
     def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:

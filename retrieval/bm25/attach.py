@@ -42,7 +42,7 @@ class AttachedIndex(BaseIndex):
         self.index.save(file)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
-        # ``datasets`` copies a dataset with its indexes on each change of format. An index is
+        # ``datasets`` copies a dataset with its indexes when its format is changed. An index is
         # immutable, so a copy can share it.
         return self
 

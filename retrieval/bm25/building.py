@@ -35,10 +35,10 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 POSTINGS_PER_STEP = 1 << 14
 # Terms with fewer postings than this are weighed together.
 RARE = 256
-# A hash table of the vocabulary saves time in each query: as much as inserting this many terms takes.
-# So a table of n terms pays off after n / TERMS_PER_QUERY queries.
+# A hash table of the vocabulary saves as much time per query as inserting this many terms takes. So
+# a table of n terms pays off after n / TERMS_PER_QUERY queries.
 TERMS_PER_QUERY = 16
-# If a mask allows at least k of this many first documents, the rest of the mask is not counted.
+# If a mask allows k or more of the first COUNTED_FIRST documents, the others are not counted.
 COUNTED_FIRST = 4096
 # The number of filters whose masks are kept.
 MASKS_KEPT = 16

@@ -22,7 +22,7 @@ class Ranking(Displayed):
     """The best documents of a query, best first. Iterating gives (document, score) pairs."""
 
     __slots__ = ()
-    # The name of the column of documents.
+    # The name of the column with the documents.
     documents_are = "position"
 
     def __iter__(self) -> Iterator[tuple[Any, float]]:

@@ -93,7 +93,7 @@ class Source:
                 position += 1
 
     def _row(self, values: Sequence[Any], where: str) -> Row | None:
-        """Return a row from its values of text columns, filters and id, or None to skip it."""
+        """Return a row from the values of its text columns, filters and id, or None to skip it."""
         columns = self.columns or []
         last = len(columns) + len(self.filters)
         texts = values[: len(columns)]

@@ -105,10 +105,10 @@ def is_special(text: str) -> bool:
 
 
 def special_characters(codes: Array) -> str:
-    """Return those of some characters that ``normalized`` or ``spaced`` may change.
+    """Return the characters that ``normalized`` or ``spaced`` may change, in one string.
 
     Args:
-        codes: the code points of the characters.
+        codes: the code points of the characters to choose from.
     """
     characters = map(chr, codes.tolist())
     return "".join(filter(_is_special_character, characters))

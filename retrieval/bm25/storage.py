@@ -70,7 +70,7 @@ def save(
     # The qualified names of lambdas and of nested functions contain <lambda> or <locals>.
     if "<" in name:
         raise InputError(
-            f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name"
+            f"the tokenizer {name} cannot be saved: use a module-level function, or an object with a name"
         )
     scorer, filters, origin = content
     # The vocabulary is in the order of the terms' numbers.

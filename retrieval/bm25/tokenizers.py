@@ -32,7 +32,7 @@ ASCII_WORDS = bytes(LOWER).lower() + bytes(range(128, 256))
 
 
 def _listed(stop_words: Any) -> list[str]:
-    """Return the stop words that an argument of ``Words`` names."""
+    """Return the stop words of the argument ``stop_words`` of ``Words`` as a list."""
     if stop_words is None:
         return []
     if isinstance(stop_words, str):

@@ -20,8 +20,8 @@ from qabench.retrieval.wiki.page import (
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
-# The path before a book's name in URLs: the first since version 3.4 of the server, the second
-# before.
+# The path before a book's name in URLs. Servers since version 3.4 use the first, older ones the
+# second.
 BOOK_PREFIXES = ("/content/", "/")
 
 
@@ -62,7 +62,10 @@ class Kiwix:
         return page
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown. A page is found by its URL if this server has it, or its title."""
+        """Return a page's Markdown.
+
+        A page with a URL of this server is found by the URL, any other page by its title.
+        """
         page = WikiPage.of(evidence)
         addresses = [urljoin(f"{self.base}/", page.url or "")]
         # Links from this server begin with its address. The URL of an evidence is Wikipedia's.

@@ -23,7 +23,7 @@ LARGE = 4 << 30
 
 
 class ZimFile:
-    """A Wikipedia in a ZIM file. Its pages have the file's date, not that of the dataset's epoch."""
+    """A Wikipedia in a ZIM file. Its pages are as of the file's date, not the dataset's epoch."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -56,7 +56,7 @@ class ComparedSystems:
 
     @property
     def questions(self) -> str:
-        """Return the benchmark and the config, such as "fanoutqa dev", or "" without evaluations."""
+        """Return the benchmark and the config, such as "fanoutqa dev", or "" if they are unknown."""
         first = self._first_evaluation()
         if first is None:
             return ""
@@ -158,7 +158,7 @@ class ComparedSystems:
         }
 
     def _corrected_numbers(self) -> dict[str, Any] | None:
-        """Return scores and differences corrected by human labels, or None without labels."""
+        """Return scores and differences corrected by human labels, or None if there are none."""
         if not self.corrected:
             return None
         systems: dict[str, dict[str, Any]] = {}

@@ -55,7 +55,7 @@ def comparison_tables(
 
 
 def corrected_tables(comparison: ComparedSystems) -> list[Table]:
-    """Return the tables of values corrected by human labels, or [] without labels."""
+    """Return the tables of values corrected by human labels, or [] if there are none."""
     if not comparison.corrected:
         return []
     evaluations = comparison.evaluations

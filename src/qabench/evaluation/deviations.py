@@ -68,7 +68,7 @@ def deviation_sentences(
         for group, members in names_by_group.items():
             deviating_members = [name for name in members if name in deviating]
             if deviating_members == members:
-                # The name of the group is shorter than those of all of its scores.
+                # The name of the group is shorter than the names of all its scores.
                 shown.append(group)
             else:
                 shown += deviating_members

@@ -73,7 +73,7 @@ def document_of(evaluation: ScoredRecords, by: Sequence[str] = ()) -> Json:
 
 
 def _numbers_by_group(evaluation: ScoredRecords, names: Sequence[str], grouping: str) -> Json:
-    """Return the number of records and the numbers of the named scores of each group."""
+    """Return, for each group, the number of records and the numbers of the named scores."""
     scores = evaluation.scores_by_group(grouping)
     groups = {}
     for group, records in evaluation.by_group(grouping).items():

@@ -33,7 +33,7 @@ def grouping_sentences(evaluation: ScoredRecords, grouping: str) -> list[str]:
 
 
 def _sentence(ids: Sequence[str], place: str) -> list[str]:
-    """Return a sentence that says where questions are, or [] without a question."""
+    """Return a sentence that says where questions are, or [] if there are none."""
     if not ids:
         return []
     subject = "1 question is"

@@ -180,7 +180,7 @@ def _groups(
     qualities: dict[str, dict[str, Quality]] = {}
     for grouping, by_name in ({LENGTH: _by_length(items)} | members).items():
         if len(by_name) < 2:
-            # With one group, the quality is that of all items.
+            # A single group would have the same quality as all items.
             continue
         qualities[grouping] = {}
         for name, in_group in by_name.items():
@@ -334,7 +334,7 @@ def group_tables(qualities: Sequence[Quality], named: Sequence[str] = ()) -> lis
 
 
 def pair_tables(pairs: Sequence[JudgePair]) -> list[Table]:
-    """Return the table of compared judges, or [] without a pair."""
+    """Return the table of compared judges, or [] if there are no pairs."""
     if not pairs:
         return []
     rows: list[list[Any]] = []

@@ -350,7 +350,7 @@ def _values(labels: Sequence[Label | None]) -> list[float | None]:
 
 
 def _weights(labels: Sequence[Label | None]) -> list[float] | None:
-    # Items without a label get the weight 1, which is not used, but keeps weights of 1 equal.
+    # Items without a label get the weight 1, which is not used. If all weights are 1, none are needed.
     weights = []
     for label in labels:
         weights.append(1.0 if label is None else label.weight)

@@ -62,7 +62,7 @@ def labels(evaluations: Sequence[ScoredRecords]) -> list[str]:
 
 
 def _shortened(name: str) -> str:
-    """Shorten a name that is longer than a label to its start and its end."""
+    """Shorten a long name to its start and its end, so that it fits into a label."""
     if len(name) <= MAX_LABEL_LENGTH:
         return name
     start_length = MAX_LABEL_LENGTH - LABEL_END_LENGTH - 1

@@ -29,7 +29,7 @@ def rows_of_scores(
     Args:
         evaluations: the evaluations.
         labels: the label of each.
-        by: groupings, such as "category". Their rows follow those of all records.
+        by: groupings, such as "category". Their rows come after the rows for all records.
     """
     for label, evaluation in zip(labels, evaluations, strict=True):
         document = document_of(evaluation, by)

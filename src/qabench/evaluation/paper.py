@@ -1,4 +1,4 @@
-"""Tables for a paper: systems as rows, scores or groups as columns, one caption, as LaTeX or Markdown.
+"""Tables for a paper, as LaTeX or Markdown: a row per system, a column per score or group, a caption.
 
 The best system of a column is bold, and significant differences are marked. ``Comparison``,
 ``Evaluation``, the commands and the page of a report print these tables.
@@ -80,7 +80,7 @@ def paper_table(
         evaluations: label -> its evaluations, one per config.
         form: how scores are printed.
         titles: benchmark -> its title, such as "fanoutqa" -> "FanOutQA".
-        more_sentences: sentences of the caption before those about numbers and marks.
+        more_sentences: further sentences for the caption.
     """
     everything = list(chain.from_iterable(evaluations.values()))
     titles_by_name = {column.spec.name: column.spec.title for column in columns}
@@ -145,7 +145,7 @@ def _about_questions(
     # A dict as an ordered set.
     sizes: dict[str, None] = {}
     for column in columns:
-        # The head of a group has its n.
+        # The head of a group's column has its n already.
         if column.over in ("", title) and not column.group:
             sizes[column.sizes()] = None
     if not sizes:

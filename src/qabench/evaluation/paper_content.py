@@ -85,8 +85,8 @@ class PaperContent:
     Attributes:
         systems: the labels of the rows.
         columns: at least one.
-        caption: the sentences of the caption, without those about numbers and marks, which
-            ``sentences`` adds.
+        caption: the first sentences of the caption. ``sentences`` adds more about numbers and
+            marks.
         signatures: the short signatures, for the end of the caption.
         notes: sentences for the author, such as deviations. They are comments in LaTeX, and a list
             in Markdown.
@@ -186,7 +186,7 @@ class PaperContent:
         return self.form.fitting(score.spec for score in column.scores.values())
 
     def texts(self, column: PaperColumn, system: str) -> tuple[str, str]:
-        """Return a system's value and interval, which are empty without a score."""
+        """Return a system's value and interval, or empty texts if it does not have the score."""
         score = column.scores.get(system)
         if score is None:
             return "", ""

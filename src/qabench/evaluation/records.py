@@ -205,7 +205,7 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record] | Columns) -
 
     Returns:
         Name -> score, in the order of ``specs``. A score that is undefined on these
-        records, such as the recall of errors without any errors, is left out.
+        records, such as the recall of errors if there are no errors, is left out.
     """
     computed = _computed(specs, records)
     if not computed:
@@ -394,7 +394,7 @@ def _complete_rows(spec: ScoreSpec, columns: Columns) -> tuple[list[str], Array]
 
 
 def reduced(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return the rows of a question, which a score with a reducer reduces to one row."""
+    """Return the rows of a question. A score with a reducer reduces them to one row."""
     if spec.reducer is None:
         return [list(row) for row in rows]
     return [[spec.reducer([row[0] for row in rows])]]

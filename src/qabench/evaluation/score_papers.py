@@ -93,7 +93,7 @@ def _with_common_systems(configs: Sequence[Systems]) -> list[list[Systems]]:
 
 
 def _specs(systems: Systems, all_scores: bool) -> list[ScoreSpec]:
-    """Return the scores to show, among those that at least one system has."""
+    """Return the scores to show, of all scores that at least one system has."""
     scores: dict[str, Score] = {}
     for evaluation in systems.values():
         scores |= evaluation.scores()
@@ -113,9 +113,9 @@ def _column(systems: Systems, spec: ScoreSpec) -> PaperColumn:
 
 
 def _comparable(systems: Systems) -> Systems | None:
-    """Return the systems with matched questions if they are logs of another task, else unchanged.
+    """Return the systems with matched questions, or None if they cannot be compared.
 
-    None if these questions differ.
+    Only the questions of other tasks' logs need to be matched.
     """
     evaluations = list(systems.values())
     if evaluations[0].benchmark:

@@ -178,8 +178,7 @@ def present(specs: Sequence[ScoreSpec], columns: Sequence[str]) -> list[ScoreSpe
     for spec in specs:
         candidates = [spec]
         if spec.name.endswith(CUTOFF):
-            # The cutoffs are those of the first column. The other columns must have the same
-            # cutoffs.
+            # The first column determines the cutoffs. The other columns must have the same ones.
             stem = spec.needs[0].removesuffix(CUTOFF) + "@"
             candidates = []
             for column in columns:

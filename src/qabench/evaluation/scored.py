@@ -43,11 +43,12 @@ class ScoredRecords:
     Attributes:
         path: the log or the file of predictions.
         task: the name of the Inspect task. "predictions" for a file.
-        benchmark: the benchmark's name, such as "fanoutqa", or "" for any other task, whose name is
-            the config.
+        benchmark: the benchmark's name, such as "fanoutqa", or "" for any other task. ``config`` is
+            then the task's name.
         config: the config's name, such as "dev".
         setting: the setting's name, such as "closed-book", or "predictions" for a file.
-        model: Inspect's name of the model, such as "openai/gpt-4o". For a file, its name.
+        model: Inspect's name of the model, such as "openai/gpt-4o", or the name of a file of
+            predictions.
         created: an ISO date and time.
         status: "success", "error", "cancelled" or "started" (killed, or still running).
         expected: the number of records of a complete evaluation.
@@ -68,8 +69,7 @@ class ScoredRecords:
         recorded: group of scores -> why its scores are taken from the log, not computed again from
             the answers.
         score_specs: the benchmark's scores. A score is not computed if no record has its columns.
-        declarations: the official values of the fields of the benchmark's signatures, by the
-            signature's name.
+        declarations: name of a signature -> the official values of its fields.
         failures_official: whether the authors' results contain questions without an answer.
         given_name: the name that the user gave to the system (``qabench run --name``), or "".
         corrections: scores of a judge, corrected by human labels. Never official.
@@ -158,17 +158,17 @@ class ScoredRecords:
         """Return the scores of records, given as columns: of all records, or of a group."""
         if not self.answered:
             return {}
-        # A system that returned no passages at all has no retrieval scores, instead of 0.
+        # A system that returned no passages at all has no retrieval scores, not scores of 0.
         unanswered = self.unanswered_groups()
         specs = [spec for spec in self.score_specs if spec.group not in unanswered]
         return scores_of(specs, columns)
 
     def unanswered_groups(self) -> set[str]:
-        """Return the groups of scores that no answer has anything for, such as any passages."""
+        """Return the groups of scores that no answer has data for, such as passages."""
         return set(self.once("unanswered groups", self._find_unanswered_groups))
 
     def _find_unanswered_groups(self) -> set[str]:
-        # Only ``Record.statuses`` can give a group another status than that of the question.
+        # Only ``Record.statuses`` can give a group another status than the question's.
         groups: set[str] = set()
         for record in self.records:
             groups.update(record.statuses)
@@ -179,7 +179,7 @@ class ScoredRecords:
         return unanswered
 
     def undefined(self) -> dict[str, str]:
-        """Return why scores are undefined, by name. A recall of errors needs an error, for example."""
+        """Return why scores are undefined, by name, such as {"recall": "no segments are wrong"}."""
         if not self.answered:
             return {}
         scores = self.scores()
@@ -261,7 +261,7 @@ class ScoredRecords:
         return {status: counts[status] for status in STATUSES}
 
     def replies(self) -> dict[str, int]:
-        """Return the number of replies ("all") and of those from the cache ("cached"), or {}."""
+        """Return the number of replies ("all") and how many are cached ("cached"), or {}."""
         replies = [record.replies for record in self.records if record.replies is not None]
         if not replies:
             return {}

@@ -75,7 +75,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A row of the dataset with the fields of a prediction, which are None without a prediction."""
+    """A row of the dataset with the fields of its prediction, or None if there is none."""
 
     row: Row
     fields: Mapping[str, Any] | None

@@ -141,7 +141,7 @@ def _group_cell(
     score: Score | None,
     form: NumberForm,
 ) -> str | None:
-    """Return a system's value and interval in one cell, which is None without score or group."""
+    """Return a system's value and interval in one cell. None if it lacks the score or the group."""
     if score:
         value, bounds = _value(score, form)
         return f"{value} ({bounds})"
@@ -151,7 +151,7 @@ def _group_cell(
 
 
 def _has(evaluation: ScoredRecords, name: str, grouping: str, group: str) -> bool:
-    """Return whether an evaluation has the score, which may be undefined, and the group."""
+    """Return whether an evaluation has the group and the score, which may be undefined."""
     specs = present(evaluation.score_specs, list(evaluation.columns().values))
     is_scored = any(spec.name == name for spec in specs)
     return is_scored and group in evaluation.by_group(grouping)

@@ -133,7 +133,7 @@ def _fits(expected: str, text: str) -> bool:
 
 
 def with_edited_answers(evaluation: Evaluation) -> Evaluation:
-    """Sign the number of answers that are not among the model's replies in the log, if not 0."""
+    """Add the number of answers that are not among the replies in the log to signatures, if any."""
     logs = benchmark_of(evaluation.benchmark).logs()
     edited = 0
     for record in evaluation.records:

@@ -70,9 +70,9 @@ def compare(
     on several tasks are compared on each task that two of them have.
 
     Args:
-        name: the benchmark, such as "fanoutqa". None for logs, which name it, and for logs of any
-            task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever. It can be left
-            out: ``compare([first, second])`` takes evaluations and logs.
+        name: the benchmark, such as "fanoutqa". None for qabench's logs, which name it, and for
+            logs of any other task in Inspect, lm-evaluation-harness, lighteval or Every Eval Ever.
+            It can be left out: ``compare([first, second])`` takes evaluations and logs.
         config: the config's name, such as "dev". None for the benchmark's default.
         systems: logs of runs, folders of logs, files of predictions, or evaluations, or these by
             label.
@@ -346,7 +346,7 @@ def _compare_logs(
     for label, evaluation in by_label.items():
         sentences = [*evaluation.notes, *left_out_sentences(evaluation, specs)]
         notes += [f"{label}: {sentence}" for sentence in sentences]
-    # These scores are the ones that all logs have, so none needs to be reported as absent.
+    # All logs have these scores, so none needs to be reported as absent.
     compared = [compare_evaluations(by_label, spec, **testing) for spec in specs]
     groups, notes_of_groups = _by_groups(by_label, specs, by, **testing)
     notes += notes_of_groups

@@ -82,7 +82,7 @@ class Counts:
 
 @dataclass
 class _Message:
-    """A message with those attributes of the harness's messages that protocols read."""
+    """A message with the attributes that protocols read from the harness's messages."""
 
     role: str
     text: str

@@ -80,7 +80,7 @@ def _shown(value: Any) -> Any:
 
 
 def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
-    """Sign what a log says about its run and its questions.
+    """Add what a log says about its run and its questions to the signatures.
 
     Raises:
         InputError: the log's metadata contradicts its task or its signatures.

@@ -1,4 +1,4 @@
-"""Recognizes files of results: logs of Inspect, logs of other harnesses, and predictions."""
+"""Recognizes files of results: Inspect logs, logs of other harnesses, and predictions."""
 
 from __future__ import annotations
 

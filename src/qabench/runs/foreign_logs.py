@@ -20,7 +20,7 @@ from qabench.runs.file_kinds import (
 def read_foreign(path: Path) -> list[Evaluation]:
     """Return the logs of other harnesses in a file.
 
-    Returns [] if there are none, such as in a log of qabench. Readers are imported when they are
+    Returns [] if there are none, such as in a qabench log. Readers are imported when they are
     needed: they are slow to import, and a command reads one kind of file.
     """
     if not path.is_file() or path.suffix not in SUFFIXES:

@@ -107,7 +107,7 @@ def run(
     if answer is None:
         if output is not None:
             raise InputError(
-                "output is for the answers of a function. A model's are in its log: give log_dir"
+                "output is for a function's answers. A model's answers are in its log: give log_dir"
             )
         options = {"max_connections": concurrency, "limit": limit} | options
         return _run_model(name, config, str(model), show, options)
@@ -300,7 +300,7 @@ def _prediction(benchmark: Benchmark, function: str, id: str, reply: Reply) -> J
 
 
 def _answered_before(path: Path, questions: Row, function: str | None) -> dict[str, Json]:
-    """Return the predictions in the file that did not fail, and leave only these in it.
+    """Return the predictions in the file that did not fail, and remove all others from the file.
 
     Raises InputError if another function than ``function`` gave them. None allows every function.
     """

@@ -123,7 +123,7 @@ def with_human(
     """
     if human is None:
         return list(evaluations), []
-    # Find the labels. Those of the dataset depend on what was judged, so they are read below.
+    # Find the labels. The dataset's labels depend on what was judged, so they are read below.
     is_from_dataset, count = _of_dataset(human)
     judged = [judged_scores(evaluation) for evaluation in evaluations]
     users_labels = None

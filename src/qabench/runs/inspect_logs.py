@@ -95,7 +95,7 @@ def _read(path: str | Path, file: Path | None = None, **options: Any) -> EvalLog
 
 
 def _check_bounds(file: Path, header_only: bool) -> None:
-    """Raise TooLarge for JSON that is too deep or large. Inspect, without limits, would read it."""
+    """Raise TooLarge for JSON that is too deep or too large. Inspect reads JSON without limits."""
     if file.suffix == ".json":
         with file.open("rb") as content:
             check_json_depth(content, file.name)

@@ -110,7 +110,7 @@ class JudgeReport(Displayed):
 
 
 def cost_table(title: str, usages: Mapping[str, Plan], notes: Sequence[str] = ()) -> Table:
-    """Return the calls, tokens and cost of judges as a table. A cost without prices is unknown."""
+    """Return the calls, tokens and cost of judges as a table. Without prices, a cost is unknown."""
     rows: list[list[Any]] = []
     for judge, usage in usages.items():
         cost = "unknown" if usage.cost is None else f"{usage.cost:.4f}"

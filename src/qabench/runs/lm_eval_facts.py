@@ -143,7 +143,7 @@ def _add_signed(
 
     Args:
         facts: gets the values, by their names in signatures.
-        system: gets the names of those that describe the evaluated system.
+        system: gets the names of the values that describe the evaluated system.
         section: the section of the file of results, a key of ``TABLES``.
         values: the content of the section.
         prefix: what the names in signatures begin with.

@@ -152,7 +152,7 @@ def _record(rows: Sequence[Row], has_filters: bool) -> Record:
 
 
 def lm_eval_results(path: Path) -> Json:
-    """Return the harness's file of results next to a file of samples, or {} without one."""
+    """Return the harness's file of results next to a file of samples, or {} if there is none."""
     file = path.with_name(f"results{date_in(path.stem)}.json")
     if not file.is_file():
         return {}

@@ -67,7 +67,7 @@ def read_run(
         questions: the file of questions of a run with custom questions.
         scored_here: whether this process scored all answers of the log, so that today's code
             computed their scores.
-        **options: options of the benchmark, which replace those of the run.
+        **options: options of the benchmark, which replace the run's.
 
     Raises:
         InputError: the file does not exist, is not an Inspect log, is damaged, or is the log of
@@ -99,7 +99,7 @@ def header_of(path: str | Path) -> Log:
 
 
 def read_samples(path: str | Path, log: Log) -> tuple[Log, list[Sample]]:
-    """Return the samples of a log in the order of its questions, and its header with their ids.
+    """Return a log's header with the ids of all questions, and the samples in this order.
 
     Inspect is imported only if the log has a form that the plain reader does not know, because
     importing it takes longer than reading most logs.

@@ -171,7 +171,7 @@ def shown_message(role: str, text: str, calls: Sequence[tuple[str, object]]) -> 
 
 
 def in_order(log: Log, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples of the header's questions, in its order. The last of repeated ones counts."""
+    """Return the samples of the header's questions, in its order. Of repeated ones, keep the last."""
     positions = log.positions
     by_key: dict[tuple[int, int], Sample] = {}
     for sample in samples:

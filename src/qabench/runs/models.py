@@ -50,8 +50,8 @@ SECONDS_FOR_FIRST_ANSWER = 300
 SECONDS_IN_SILENCE = 2.0
 # The first call only shows whether the model answers, so its reply is short.
 TOKENS = 16
-# Providers whose model is created but not called: its creation starts a server or loads the
-# weights, and would do so again for the run. The last two are for tests.
+# Providers whose model is created but not called: creating it starts a server or loads the weights.
+# If a separate object was called first, the run would repeat that. The last two are for tests.
 NOT_CALLED = (
     "vllm",
     "vllm-completions",

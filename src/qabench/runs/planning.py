@@ -23,7 +23,7 @@ from qabench.runs.comparing import compare
 from qabench.stats.power import POWER, detectable, paired_deviation, questions_needed
 
 EPOCHS = (1, 2, 4, 8)
-# The correlations of two systems over questions that are assumed if only published scores are known.
+# If only published scores are known, these correlations of two systems over questions are assumed.
 # Systems that fail on the same questions are more highly correlated.
 CORRELATIONS = (0.0, 0.5)
 

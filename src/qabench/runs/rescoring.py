@@ -34,7 +34,7 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
     Args:
         run: the evaluation of a log.
         questions: the file of questions of a run with custom questions.
-        **options: options of the benchmark, which replace those of the run.
+        **options: options of the benchmark, which replace the run's.
     """
     # Score the answers of each epoch.
     benchmark = benchmark_of(run.benchmark)

@@ -36,7 +36,7 @@ def scored_again(
     Args:
         benchmark: the benchmark, which can be a custom one.
         config: a config of the benchmark. None for its default.
-        path: a log of Inspect AI, or samples of lm-evaluation-harness, lighteval or Every Eval Ever.
+        path: an Inspect AI log, or samples of lm-evaluation-harness, lighteval or Every Eval Ever.
         scores: names of scores and groups. None for the default groups.
         questions: a file of questions in the benchmark's format.
         progress: called with the number of units scored so far, and the number of all units.

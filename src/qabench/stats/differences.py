@@ -285,7 +285,7 @@ def unit_scores(rows: Array) -> Array:
 
 
 def are_means(first: Array, second: Array, function: Function) -> bool:
-    """Return whether both scores are means, and each unit has equally many items in both systems."""
+    """Return whether both scores are means, and each unit has the same item count in both systems."""
     return function is mean and bool((first[:, 1] == second[:, 1]).all())
 
 

@@ -89,11 +89,11 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 def beta_probability(x: float, a: float, b: float) -> float:
     """Return the distribution function of the beta distribution at 0 < x < 1.
 
-    It is the regularized incomplete beta function, by its continued fraction (NIST Digital Library
-    of Mathematical Functions, 8.17.22 and 8.17.23).
+    It is the regularized incomplete beta function, computed by its continued fraction (NIST Digital
+    Library of Mathematical Functions, 8.17.22 and 8.17.23).
     """
     if x > (a + 1) / (a + b + 2):
-        # For such x, the continued fraction converges slowly, but that of the symmetric case
+        # For such x, the continued fraction converges slowly, but the one for 1 - x converges
         # quickly.
         return 1 - beta_probability(1 - x, b, a)
     # The fraction is computed from its last term to its first. The number of terms that double

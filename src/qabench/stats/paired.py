@@ -235,7 +235,7 @@ def _p_value(distances: Array, difference: float, tolerance: float, exact: bool)
         distances: the absolute differences of all swaps, or of random swaps or resamples.
         difference: the observed difference.
         tolerance: the largest rounding error of a distance.
-        exact: whether the distances are those of all swaps.
+        exact: whether the distances cover all swaps.
     """
     extreme = int(np.count_nonzero(distances >= abs(difference) - tolerance))
     if exact:

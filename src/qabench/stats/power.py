@@ -52,8 +52,8 @@ def questions_needed(
     if not (isfinite(difference) and difference > 0):
         raise InputError(f"the difference is {difference}; allowed: a number above 0")
     # With the standard error deviation / sqrt(n), ``detectable`` equals the difference if
-    # difference * n - quantiles * deviation * sqrt(n) - step = 0. The root below is the positive
-    # one of this quadratic equation in sqrt(n).
+    # difference * n - quantiles * deviation * sqrt(n) - step = 0. This is a quadratic equation in
+    # sqrt(n), and ``root`` is its positive solution.
     step = 1.0 if is_binary else 0.0
     slope = _quantiles(power) * deviation
     root = (slope + sqrt(slope**2 + 4 * difference * step)) / (2 * difference)

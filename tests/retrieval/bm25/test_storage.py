@@ -78,7 +78,7 @@ def test_it_needs_its_tokenizer(path: Path) -> None:
     with pytest.raises(InputError, match=r"was built with the tokenizer .*str.split: pass it as tokenizer="):
         BM25Index.load(path)
     BM25Index.load(path, tokenizer=str.split)
-    with pytest.raises(InputError, match="cannot be saved: use a function of a module"):
+    with pytest.raises(InputError, match="cannot be saved: use a module-level function"):
         BM25Index(TEXTS, tokenizer=lambda text: text.split()).save(path)
 
 
