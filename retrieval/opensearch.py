@@ -32,7 +32,7 @@ PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}
 # With a fixed ``preference``, the same copies of the shards answer, so scores are reproducible.
 SAME_COPIES = "qabench"
 NOT_FOUND, REFUSED = 404, (401, 403)
-# The default fields of texts and ids.
+# The default fields with the texts and the ids.
 TEXT, ID = "text", "_id"
 
 

@@ -152,7 +152,7 @@ class BM25Index(Displayed):
         """
         columns = checked_columns("column", column)
         if not columns:
-            raise InputError("columns is empty; name at least one text column")
+            raise InputError("column is empty; name at least one text column")
         filter_columns = tuple(checked_columns("filters", filters))
         if ids is not None and not isinstance(ids, str):
             raise InputError(f"ids is {ids!r:.60}; expected the name of a column")

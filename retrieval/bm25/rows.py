@@ -160,7 +160,8 @@ def digests_of(block: Sequence[Row]) -> Array:
     digests = np.empty(len(block), dtype=np.uint64)
     for row, (text, values, id) in enumerate(block):
         parts = (*values, id, text) if id else (*values, text)
-        # Filter values are JSON, which has no NUL character, so different rows give different bytes.
+        # Filter values are JSON, which has no NUL character, so different values give different
+        # bytes.
         data = "\0".join(parts).encode("utf-8", "surrogatepass")
         digests[row] = xxhash.xxh3_64_intdigest(data)
     return digests

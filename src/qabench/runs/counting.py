@@ -1,6 +1,6 @@
 """Counts the calls and tokens of a run before it starts.
 
-It executes the protocols without a harness, with a model that only counts.
+The protocols are executed without a harness, with a model that only counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qabench.io.workers import run_sync
 from qabench.llm.exchange import Answered, ChatRequest
 from qabench.llm.token_estimates import prompt_tokens, reply_tokens
 
-# The number of questions whose passages are looked for at the same time.
+# The number of questions whose passages are searched for at the same time.
 CONCURRENCY = 8
 # The number of characters of a reason that are shown.
 MAX_REASON = 200

@@ -209,7 +209,7 @@ def _check_arguments(log: Log, fields: Mapping[str, str], path: str) -> None:
 def _contradiction(
     path: str, name: str, of_metadata: str, of_run: str, where: str = "metadata"
 ) -> InputError:
-    """Return the error for a log whose metadata, or a call in it, contradicts its run."""
+    """Return the error for a log whose metadata or calls contradict the rest of the log."""
     return InputError(
         f"{path} contradicts itself: its {where} has the {name} {printable(str(of_metadata))!r}, its run "
         f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"
