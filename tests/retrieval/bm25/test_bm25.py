@@ -170,7 +170,7 @@ def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
         (ROWS, {"column": ["text", "chapter"]}, "row 0 has 1 in 'chapter'; expected a string"),
         ([*ROWS, {"text": None}], {"empty": "error"}, "row 4 has no text in text; empty='skip' leaves such rows out"),
         (["a text"], {}, "row 0 is 'a text'; expected a dict"),
-        (ROWS, {"column": []}, "columns is empty"),
+        (ROWS, {"column": []}, "column is empty"),
         ([{"text": "a", "tags": ["b"]}], {"filters": ["tags"]}, r"row 0: cannot filter by \['b'\]"),
         (ROWS, {"filters": ["section"]}, "row 0 has no 'section'"),
     ],
