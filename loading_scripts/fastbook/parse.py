@@ -169,7 +169,12 @@ def _title(cells: list[Json], where: str) -> str:
 
 def read_questions(path: Path) -> Iterator[SourceRow]:
     """Yield the questions of a ``fastbook-benchmark.json``. Raises DataError for another format."""
-    document = SourceRow.of(read_json(path), str(path)).only("questions")
+    try:
+        document = SourceRow.of(read_json(path), str(path)).only("questions")
+    except DataError as error:
+        raise DataError(
+            f'{error}; a file of questions is {{"questions": [...]}}, with the fields {", ".join(QUESTION)} in each'
+        ) from None
     for i, value in enumerate(document.get("questions", list)):
         yield SourceRow.of(value, f"{path}, row {i}")
 

@@ -209,12 +209,31 @@ def test_a_byte_order_mark_and_other_line_ends_change_nothing(name: str, config:
         (b'["a"]', "rows.json, row 0: expected an object, got string 'a'"),
         (b"[" + b"9" * 5000 + b"]", "rows.json: not JSON"),
         (b'[\n{"id": }]', r"rows.json: not JSON \(.*: line 2 column 8 "),
+        (b"id,text\n1,a\n", r"rows.json: not JSON \(.*\); expected a JSON list of rows, or one JSON object per line"),
+        (b"PAR1\x15", "rows.json: not JSON, but a Parquet file; expected a JSON list"),
+        (b'{"id": 1}\n{"id": 2', r"rows.json, line 2: not JSON"),
     ],
 )
 def test_a_file_without_a_list_of_rows(data: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_bytes(data)
     with pytest.raises(DataError, match=message):
         list(read_json_list(tmp_path / "rows.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("fanoutqa", r"other\.jsonl, line 1: unknown field 'text'; the fields are id, question, decomposition, "),
+        ("felm", r"other\.jsonl, line 1: unknown field 'id'; the fields are index, domain, "),
+        ("expertqa", r"other\.jsonl, line 1: unknown field 'id'; the fields are question, annotator_id, "),
+        ("fastbook", r"other\.jsonl: .* got JSON Lines .* is \{\"questions\": \[\.\.\.\]\}, with the fields chapter, "),
+    ],
+)
+def test_a_file_of_another_dataset_is_named(name: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "other.jsonl"
+    file.write_text('{"id": "1", "text": "a"}\n{"id": "2", "text": "b"}\n')
+    with pytest.raises(DataError, match=says):
+        load_dataset(name, data_files=str(file))
 
 
 @pytest.mark.parametrize("second", [b'{"a": ', b"\xff", b"[1]", b"null", b"\xef\xbb\xbf{}"])

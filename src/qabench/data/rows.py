@@ -5,6 +5,7 @@ A row that does not match the schema is an error that names file, row and field.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ JSON_NAMES: dict[type | None, str] = {
     float: "number",
     bool: "true or false",
 }
+# The first bytes of files that are not text.
+_OTHER_FILES = {b"PAR1": "a Parquet file", b"PK\x03\x04": "a ZIP file", b"\x1f\x8b": "a gzip file"}
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -195,10 +198,16 @@ def read_json_list(path: Path) -> Iterator[SourceRow]:
 def json_list_rows(data: bytes, name: str) -> Iterator[SourceRow]:
     """Yield the rows of a JSON list of objects. ``SourceRow.where`` counts rows from 0.
 
+    JSON Lines are read as well (see ``json_rows``), so that an error about a file of another
+    dataset is about its fields, and not about its form.
+
     Raises:
-        DataError: the data is not a JSON list of objects.
+        DataError: the data is neither a JSON list of objects nor JSON Lines.
     """
-    values = _parse(data, name)
+    if _are_json_lines(data):
+        yield from json_rows(data, name)
+        return
+    values = _parse(data, name, expected="a JSON list of rows, or one JSON object per line")
     if not isinstance(values, list):
         raise DataError(f"{name}: expected a list of rows, got {_shown(values)}")
     for i, value in enumerate(values):
@@ -213,7 +222,10 @@ def read_json(path: Path) -> Any:
     Raises:
         DataError: the file is not UTF-8, or not JSON. The message names line and column.
     """
-    return _parse(path.read_bytes(), str(path))
+    data = path.read_bytes()
+    if _are_json_lines(data):
+        raise DataError(f"{path}: expected one JSON document, got JSON Lines (one object per line)")
+    return _parse(data, str(path))
 
 
 def read_json_lines(path: Path) -> Iterator[SourceRow]:
@@ -230,15 +242,35 @@ def json_rows(lines: bytes | IO[bytes], name: str) -> Iterator[SourceRow]:
     """
     for number, line in numbered_lines(lines):
         where = f"{name}, line {number}"
-        encoding = "utf-8-sig" if number == 1 else "utf-8"
-        yield SourceRow.of(_parse(line, where, encoding), where)
+        encoding, expected = "utf-8", ""
+        if number == 1:
+            # A first line that is not JSON means another kind of file, such as a JSON list.
+            encoding, expected = "utf-8-sig", "one JSON object per line"
+        yield SourceRow.of(_parse(line, where, encoding, expected), where)
 
 
-def _parse(data: bytes, where: str, encoding: str = "utf-8-sig") -> Any:
+def _are_json_lines(data: bytes) -> bool:
+    """Tell whether the first of several lines is a JSON object, as in JSON Lines."""
+    first_line, _, rest = data.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")
+    if not first_line.startswith(b"{") or not rest.strip():
+        return False
+    try:
+        return isinstance(json_of(first_line), dict)
+    except ValueError:
+        return False
+
+
+def _parse(data: bytes, where: str, encoding: str = "utf-8-sig", expected: str = "") -> Any:
     try:
         return json_of(data.decode(encoding))
     except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error})") from None
+        problem = f"{where}: not JSON ({error})"
+        for mark, kind in _OTHER_FILES.items():
+            if data.startswith(mark):
+                problem = f"{where}: not JSON, but {kind}"
+        if expected:
+            problem += f"; expected {expected}"
+        raise DataError(problem) from None
 
 
 def _shown(value: Any) -> str:
