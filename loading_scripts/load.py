@@ -56,11 +56,14 @@ _SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 
 
 @contextmanager
-def cache_errors() -> Iterator[None]:
+def cache_errors(cache_dir: str | Path | None = None) -> Iterator[None]:
     """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says what to do.
 
     If ``datasets`` has wrapped an error of a row or of the disk in its own exception, the wrapped
     error is raised.
+
+    Args:
+        cache_dir: the folder that the user named in place of the one below HF_HOME.
     """
     try:
         yield
@@ -69,13 +72,22 @@ def cache_errors() -> Iterator[None]:
         is_wrapper = type(error).__name__ == "DatasetGenerationError"
         cause = error.__cause__ if is_wrapper and error.__cause__ is not None else error
         if isinstance(cause, OSError):
-            raise QabenchError(
-                f"the cache of Hugging Face's libraries cannot be used: {cause}. Free some space, or set HF_HOME to a "
-                "folder that you can write to"
-            ) from cause
+            unusable = "the cache of Hugging Face's libraries cannot be used"
+            advice = "set HF_HOME to a folder that you can write to"
+            if cache_dir is not None and _may_be_below(cause.filename, Path(cache_dir)):
+                unusable = f"the folder {cache_dir} (cache_dir) cannot be used"
+                advice = "name another folder that you can write to"
+            raise QabenchError(f"{unusable}: {cause}. Free some space, or {advice}") from cause
         if cause is error:
             raise
         raise cause from None
+
+
+def _may_be_below(file: object, folder: Path) -> bool:
+    """Tell whether a file of an OSError is in a folder. An error of a full disk names no file."""
+    if not isinstance(file, str):
+        return True
+    return Path(file).absolute().is_relative_to(folder.absolute())
 
 
 def builder(
@@ -161,7 +173,6 @@ def load_dataset(
 ) -> Any: ...
 
 
-@cache_errors()
 def load_dataset(
     path: str | None = None,
     name: str | None = None,
@@ -226,31 +237,39 @@ def load_dataset(
             "decides the data: install another version to load its data"
         )
     folder = None if cache_dir is None else str(cache_dir)
-    try:
-        dataset_builder = builder(benchmark, config, data_files=data_files, cache_dir=folder)
-    except OSError:
+    with cache_errors(cache_dir):
+        try:
+            dataset_builder = builder(benchmark, config, data_files=data_files, cache_dir=folder)
+        except OSError:
+            if not streaming:
+                raise
+            # A builder creates its cache folder even if streaming does not use it.
+            with TemporaryDirectory(prefix="qabench-streaming-") as unused:
+                dataset_builder = builder(
+                    benchmark, config, data_files=data_files, cache_dir=unused
+                )
+        names = _split_names(dataset_builder, split)
+        # Prepare only the requested splits, so that missing files of other splits do not matter.
+        if (
+            data_files is None
+            and not streaming
+            and names
+            and names != dataset_builder.split_names()
+        ):
+            dataset_builder = builder(benchmark, config, only_splits=names, cache_dir=folder)
         if not streaming:
-            raise
-        # A builder creates its cache folder even if streaming does not use it.
-        with TemporaryDirectory(prefix="qabench-streaming-") as unused:
-            dataset_builder = builder(benchmark, config, data_files=data_files, cache_dir=unused)
-    names = _split_names(dataset_builder, split)
-    # Prepare only the requested splits, so that missing files of other splits do not matter.
-    if data_files is None and not streaming and names and names != dataset_builder.split_names():
-        dataset_builder = builder(benchmark, config, only_splits=names, cache_dir=folder)
-    if not streaming:
-        dataset_builder.download_and_prepare(
-            num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
-        )
-    try:
-        if streaming:
-            return dataset_builder.as_streaming_dataset(split=split)
-        return _as_dataset(dataset_builder, split, keep_in_memory)
-    except ValueError as error:
-        # The slice is invalid, or a ReadInstruction has an unknown split.
-        raise InputError(
-            f"split {split!r} of {benchmark} {dataset_builder.config.name}: {error}"
-        ) from None
+            dataset_builder.download_and_prepare(
+                num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
+            )
+        try:
+            if streaming:
+                return dataset_builder.as_streaming_dataset(split=split)
+            return _as_dataset(dataset_builder, split, keep_in_memory)
+        except ValueError as error:
+            # The slice is invalid, or a ReadInstruction has an unknown split.
+            raise InputError(
+                f"split {split!r} of {benchmark} {dataset_builder.config.name}: {error}"
+            ) from None
 
 
 def _benchmark_and_config(

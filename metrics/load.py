@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from evaluate import EvaluationModule
 
 
-@cache_errors()
 def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
     """Load a metric of this package as an ``evaluate`` module, without network access.
 
@@ -22,12 +21,13 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
 
     Raises:
         InputError: the metric is unknown.
-        QabenchError: HF_HOME cannot be written.
+        QabenchError: HF_HOME or ``cache_dir`` cannot be written.
     """
     import evaluate
 
     metric = name.removeprefix("qabench/")
     if metric not in metric_names():
         raise unknown_name("unknown metric", name, metric_names())
-    # ``evaluate`` does not ask the Hub if it gets a path instead of a name.
-    return evaluate.load(str(metric_folder(metric)), **kwargs)
+    with cache_errors(kwargs.get("cache_dir")):
+        # ``evaluate`` does not ask the Hub if it gets a path instead of a name.
+        return evaluate.load(str(metric_folder(metric)), **kwargs)

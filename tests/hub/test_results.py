@@ -395,3 +395,9 @@ def test_notes_of_others_describe_nothing(notes: str) -> None:
 @pytest.mark.parametrize("url", ["logs/RUN.eval", "ftp://a.org/log", "https://", "javascript:alert(1)"])
 def test_a_source_is_a_link(report: Path, url: str) -> None:
     assert "is not a link; allowed: a URL that starts with https://" in failed(report, f"--source-url={url}")
+
+
+@pytest.mark.parametrize("revision", ["main", "v0.2.0", "", "5503434", "A" * 40, "g" * 40, "a" * 64, "a" * 40 + "\n"])
+def test_a_revision_is_a_whole_commit(report: Path, revision: str) -> None:
+    said = failed(report, f"--dataset-revision={revision}")
+    assert "allowed: a whole commit, which has 40 digits from 0 to 9 and a to f" in said

@@ -20,6 +20,7 @@ from datasets import ReadInstruction, Split
 import qabench
 from qabench.errors import DataError, InputError, QabenchError, SourceUnavailable
 from qabench.loading_scripts import FOLDER, dataset_table, shipped_names
+from qabench.loading_scripts.load import cache_errors
 
 SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
 
@@ -100,8 +101,16 @@ def test_files_of_a_user(tmp_path: Path) -> None:
 )
 def test_an_unusable_cache_folder_is_one_error(load: Any, arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(QabenchError, match="HF_HOME"):
+    with pytest.raises(QabenchError, match=r"the folder \S+file \(cache_dir\) cannot be used: .* name another folder"):
         load(*arguments, cache_dir=str(tmp_path / "file"))
+
+
+def test_only_errors_of_a_folder_name_it(tmp_path: Path) -> None:
+    """With cache_dir, other files are still below HF_HOME. An error of a full disk names no file."""
+    files = {tmp_path / "own" / "x": "cache_dir", None: "cache_dir", tmp_path / "home" / "x": "HF_HOME"}
+    for file, named in files.items():
+        with pytest.raises(QabenchError, match=named), cache_errors(tmp_path / "own"):
+            raise OSError(28, "No space left on device", file and str(file))
 
 
 def test_streaming_needs_no_cache(tmp_path: Path) -> None:
@@ -109,7 +118,7 @@ def test_streaming_needs_no_cache(tmp_path: Path) -> None:
     not_a_folder.write_text("")
     rows = qabench.load_dataset("felm", "sample", split="test", streaming=True, cache_dir=not_a_folder / "cache")
     assert list(rows) == list(qabench.load_dataset("felm", "sample", split="test"))
-    with pytest.raises(QabenchError, match="set HF_HOME to a folder"):
+    with pytest.raises(QabenchError, match="name another folder"):
         qabench.load_dataset("felm", "sample", split="test", cache_dir=not_a_folder / "cache")
 
 

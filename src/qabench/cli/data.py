@@ -325,12 +325,14 @@ def register(
     # qabench shows one bar for all configs instead.
     datasets.disable_progress_bars()
     try:
-        with cache_errors(), progress_bar("Registering", "configs and metrics") as progress:
+        with progress_bar("Registering", "configs and metrics") as progress:
             for name, config_name in configs:
-                registrations.append(register_dataset(name, config_name, cache_dir))
+                with cache_errors(cache_dir):
+                    registrations.append(register_dataset(name, config_name, cache_dir))
                 progress(len(registrations), total)
             for metric in metrics:
-                registrations.append(register_metric(metric))
+                with cache_errors():
+                    registrations.append(register_metric(metric))
                 progress(len(registrations), total)
     except QabenchError as error:
         # The others would fail for the same reason, such as a full disk.

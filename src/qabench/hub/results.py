@@ -9,6 +9,7 @@ official score, and the signature.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -68,6 +69,8 @@ ALLOWED = (
     "; allowed: a log of `qabench run`, a folder of logs, or the output of `qabench score` or `qabench run` with "
     "--output FILE or --json"
 )
+# The Git SHA of a commit, in the form in which the Hub shows it.
+COMMIT = re.compile(r"[0-9a-f]{40}")
 DESCRIPTION = """\
 Scores of this model, computed by [qabench](https://github.com/qabench/qabench). The notes of each entry contain n, the
 95% interval, the deviations from the official score (if any) and the signature: everything that the score depends on.
@@ -96,7 +99,13 @@ class About:
     allow_unofficial: bool = False
 
     def __post_init__(self) -> None:
-        """Raise InputError for a source that the Hub cannot link to."""
+        """Raise InputError for a revision that is not a commit, or a source that is not a link."""
+        revision = self.dataset_revision
+        if revision is not None and not COMMIT.fullmatch(revision):
+            raise InputError(
+                f"the revision of the dataset is {revision!r:.80}; allowed: a whole commit, which has 40 digits from 0 "
+                "to 9 and a to f, as on the dataset's page on the Hub. Branches and tags can move"
+            )
         if self.source_url is None:
             return
         url = urlsplit(self.source_url)
