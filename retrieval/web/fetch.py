@@ -119,7 +119,7 @@ class PageFetcher:
 
     def fetch(self, url: str) -> WebPage:
         """Return the text of a URL's page, or the reason why there is none."""
-        # Whether a page may be fetched depends on the policy for private addresses.
+        # The key has the policy for private addresses, because it decides which pages may be fetched.
         key = f"{self.extractor.name} {self.limits.private_addresses} {url}"
         with self._lock_of(url):
             # A second thread with the same URL waits, and then reads the cache.

@@ -386,7 +386,7 @@ def corrected_pairs(
 
 
 def correction_table(corrections: Mapping[str, Sequence[Correction]]) -> Table:
-    """Return the corrected scores of systems by label as a table."""
+    """Return a table of corrected scores. ``corrections`` has them by the system's label."""
     columns = list(COLUMNS)
     several = len(corrections) > 1
     if several:

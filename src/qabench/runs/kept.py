@@ -30,7 +30,7 @@ def kept(
     compute: Callable[[], Json],
     is_final: Callable[[Json], bool] = lambda result: True,
 ) -> Json:
-    """Return what ``compute`` returned earlier for the same code, data and arguments, or call it.
+    """Return the result of ``compute``, or an earlier result for the same code, data and arguments.
 
     A result is not kept if it is not final, if an argument names a file (whose content may change),
     if the code has uncommitted changes, or if the benchmark is from outside. An unreadable entry is

@@ -1,10 +1,10 @@
 """What happened in a run of lm-evaluation-harness, for the signatures of its answers.
 
-``lm_eval_facts.json`` declares every key that the harness writes: it is signed (a field of the
-signature, and a deviation), a property of the evaluated system (also signed, but not a deviation),
-or unsigned, with a reason. A key that is not declared is signed. A test compares the declarations
-with what the installed harness writes. The text and the options of each call are in the samples,
-and are compared with what the benchmark would ask.
+``lm_eval_facts.json`` declares, with a reason, every key that the harness writes: as signed (a
+field of the signature, and a deviation), as a property of the evaluated system (also signed, but
+not a deviation), or as unsigned. A key that is not declared is signed. A test compares the
+declarations with what the installed harness writes. The text and the options of each call are in
+the samples, and are compared with what the benchmark would ask.
 """
 
 from __future__ import annotations
