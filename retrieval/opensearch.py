@@ -40,7 +40,8 @@ class OpenSearchIndex:
     """An OpenSearch or Elasticsearch index, searched by a ``match`` query on one field.
 
     The engine analyzes the query and ranks the documents by BM25, with k1 1.2 and b 0.75 unless the
-    index says otherwise. Documents with equal scores are in the order of the engine's reply.
+    index says otherwise. Documents with equal scores are in the order of the engine's reply. Every
+    reply is checked before it is used (see ``_call`` and ``_hits``).
 
     Args:
         es_client: an ``opensearchpy.OpenSearch`` or ``elasticsearch.Elasticsearch`` object.
@@ -48,8 +49,6 @@ class OpenSearchIndex:
         text_field: the field with a document's text, which is searched.
         id_field: the field with a document's id. "_id" is the engine's own id.
         where: the name of the server in errors.
-
-    Every reply is checked before it is used (see ``_call`` and ``_hits``).
 
     Raises:
         InputError: an argument has a wrong type, the index or the field does not exist, or the

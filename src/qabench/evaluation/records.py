@@ -57,8 +57,8 @@ class Record:
             Empty if unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: details of the scoring for the report, in a format defined by the benchmark.
-        input_tokens: the tokens that the model read. None if unknown.
-        output_tokens: the tokens that the model generated. None if unknown.
+        input_tokens: the number of tokens that the model read. None if unknown.
+        output_tokens: the number of tokens that the model generated. None if unknown.
         seconds: the time that the answer took. None if unknown.
         cost: what the answer cost in US dollars. None if unknown.
         replies: the number of models' replies for this record. None if unknown.

@@ -52,8 +52,8 @@ class ScoreSpec:
             right.
         partial: whether the official computation leaves out records without a value, such as
             answers without a claim that counts. Otherwise a record without a value is a deviation.
-        readable: the name of the same score over readable replies only. This score counts the
-            other replies as the official scorer does. "" means there is no such score.
+        readable: the name of the same score over readable replies only, or "" if there is none. The
+            score itself counts unreadable replies as the official scorer does.
         higher_is_better: whether a larger value is better.
         share: whether the score is a share of something, from 0 to 1. Other scores, such as numbers
             of facts, are never printed in percent.
@@ -240,7 +240,7 @@ def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[
 
     Raises:
         InputError: an unknown name, or no name at all. The error lists the scores and the groups,
-            except those over readable replies only, which nobody reports as a result.
+            except scores over readable replies only, which are not reported as results.
     """
     if names is None:
         return list(specs)

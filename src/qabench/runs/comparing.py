@@ -88,8 +88,8 @@ def compare(
             ``qabench.evaluate_predictions``.
         cluster: a field of the questions of logs, or a grouping: questions with the same value are
             swapped together.
-        lower_is_better: names of scores of another task, such as error rates, whose lower value is
-            better.
+        lower_is_better: names of another task's scores for which lower values are better, such as
+            error rates.
         baseline: the label of the system that all others are compared with. None for all pairs.
         progress: called with the number of units scored so far, and the number of all units.
         **options: options of the benchmark, as in ``qabench.evaluate_predictions``.

@@ -151,7 +151,7 @@ def asked(
         caller: the judge.
         config: a config of the benchmark.
         method: how the judge is asked. None for the default.
-        prompt: official, auto, or what the method allows.
+        prompt: "official", "auto", or another prompt that the method allows.
         progress: called with the number of replies so far, and the number of all calls.
         save: where the replies are written as predictions.
         **options: options for loading the questions, such as the split.

@@ -76,8 +76,8 @@ def sample(
         labels: the number of items to label, for each system.
         seed: the seed of the random choice.
         score: the name of a judged score. None for the first.
-        stratify: "verdict", or a grouping such as "domain": draw equally many items from each of
-            its groups, with weights.
+        stratify: "verdict", or a grouping such as "domain". Equally many items are drawn from each
+            group, with weights.
 
     Raises:
         InputError: nothing is judged, too few items, or an unknown score or grouping.

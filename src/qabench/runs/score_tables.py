@@ -38,7 +38,7 @@ def read_scores(
         scores: the columns with scores: numbers, or yes and no.
         id: the column with the question's id.
         system: the column with the system's name. None if the file has the scores of one system.
-        cluster: the column by which questions belong together, such as a passage.
+        cluster: the column with what the questions of a cluster have in common, such as a passage.
 
     Raises:
         InputError: the file cannot be read, lacks a column, or has a score that is not a number.

@@ -77,8 +77,8 @@ def mean_bounds(
         second: sum and count of each unit, of the second system.
         first_items: the scores of the first system's items, of which a unit has one or more.
         second_items: the scores of the second system's items.
-        moved: for each swap, the sums of differences and counts over the swapped units
-            (``_swaps``).
+        moved: for each swap, the sums of differences and counts over the swapped units (see
+            ``paired._swaps``).
         exact: whether ``moved`` has all swaps of the units that differ.
         left_out: the leave-one-out differences of the jackknife, one per unit.
         is_fraction: whether both scores are fractions.
@@ -216,16 +216,16 @@ def inverted_test(
     Args:
         first: sum and count of each unit.
         second: sum and count of each unit of the other system.
-        moved: for each flip, the sums of differences and counts over the flipped units
-            (``_swaps``).
+        moved: for each flip, the sums of differences and counts over the flipped units (see
+            ``paired._swaps``).
         exact: whether ``moved`` has all flips of the units that differ.
         resamples: the number of random flips.
         seed: the seed of random flips of units that do not differ.
     """
     change, weights = first[:, 0] - second[:, 0], first[:, 1]
     differs = change != 0
-    # Random flips include all units. If ``_swaps`` enumerates the flips, they include only the
-    # units that differ.
+    # Random flips include all units. If ``paired._swaps`` enumerates the flips, they include only
+    # the units that differ.
     if exact and not differs.all():
         # Flipping a unit without a difference changes nothing for a shift of 0, but does for other
         # shifts.
