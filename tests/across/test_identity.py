@@ -7,6 +7,7 @@ import pytest
 
 import qabench
 from qabench.benchmarks import benchmark
+from qabench.data.predictions import columns_named
 from qabench.errors import InputError
 
 
@@ -65,3 +66,26 @@ def test_a_prompt_with_the_question_is_its_text() -> None:
         rows = [{"id": question.id, "question": text, "answer": "a"}]
         options = {"lemmatizer": "simplemma"}
         assert qabench.evaluate_predictions("fanoutqa", "sample", rows, "acc", **options).answered
+
+
+@pytest.mark.parametrize(("name", "field"), [("fanoutqa", "answer"), ("felm", "labels")])
+def test_answers_of_the_dataset_are_no_predictions(name: str, field: str, tmp_path: Path) -> None:
+    (rows,) = qabench.load_dataset(name, "sample").values()
+    rows = rows.add_column("prediction", ["Answer: 1"] * len(rows))
+    file = tmp_path / "rows.parquet"
+    rows.to_parquet(file)
+    message = rf"{field!r} is the dataset's own in all {len(rows)} predictions, and 'prediction' is not read"
+    for predictions in (file, rows, rows.to_list()):
+        with pytest.raises(InputError, match=message):
+            qabench.evaluate_predictions(name, "sample", predictions)
+    with columns_named(None, "prediction"):
+        named = qabench.evaluate_predictions(name, "sample", file)
+    given = [{"id": id, "prediction": "Answer: 1"} for id in rows["id"]]
+    assert named.scores() == qabench.evaluate_predictions(name, "sample", given).scores() and not named.notes
+    # Rows without a column that could have the predictions are scored, which tries the scorer out.
+    (note,) = qabench.evaluate_predictions(name, "sample", rows.remove_columns("prediction")).notes
+    assert note.startswith(f"the predictions given: {field!r} is the dataset's own in all {len(rows)} predictions; if")
+    plain = qabench.evaluate_predictions(name, "sample", rows.select_columns(["id", field]))
+    assert not plain.notes
+    with columns_named(None, field):
+        assert not qabench.evaluate_predictions(name, "sample", file).notes

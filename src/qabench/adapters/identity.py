@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.data.predictions import Prediction, Predictions
+from qabench.data.answers import loads
+from qabench.data.predictions import (
+    OTHER_ANSWERS,
+    Prediction,
+    Predictions,
+    is_answer_named,
+)
 from qabench.data.sources import available
 from qabench.errors import InputError, QabenchError, some
 from qabench.evaluation.scoring import Question, Questions
@@ -32,7 +38,8 @@ def identified(
         questions: the custom file that the questions are from.
 
     Raises:
-        InputError: a prediction is for a different question than the one with its id.
+        InputError: a prediction is for a different question than the one with its id, or the
+            predictions are the dataset's own answers.
     """
     by_id: dict[str, Question] = {}
     by_unique_id: dict[str, Question] = {}
@@ -58,13 +65,57 @@ def identified(
             different.append((row, question))
     if different:
         raise InputError(_explained(benchmark, loaded, predictions, different, questions))
-    notes = []
+    notes = _of_dataset(benchmark, by_id, replace(predictions, rows=rows))
     if unchecked and loaded.split is not None and questions is None:
         notes.append(
             f"not checked whether these are predictions for the split {loaded.split}, because other splits have the "
             f"same ids: {len(unchecked)} ({some(unchecked)}); add the field {TEXT!r} or {UNIQUE!r} of the dataset"
         )
     return replace(predictions, rows=rows), notes
+
+
+def _of_dataset(
+    benchmark: Benchmark, by_id: Mapping[str, Question], predictions: Predictions
+) -> list[str]:
+    """Return a note if the predictions are rows of the dataset with its own answers, or no note.
+
+    Such rows come from ``Dataset.add_column`` and a join: the predictions are in another column.
+
+    Raises:
+        InputError: a column that could have the predictions is not read.
+    """
+    known = [row for row in predictions.rows if row.id in by_id]
+    if len(known) < 2 or is_answer_named():
+        # One right answer can be the dataset's. A column that the user has named is meant.
+        return []
+    written = dataset_table(benchmark.name).json_columns
+    for field in benchmark.prediction_fields:
+        if not all(_is_reference(row, by_id[row.id], field, field in written) for row in known):
+            continue
+        row, columns = known[0], by_id[known[0].id].row
+        own = f"{predictions.path}: {field!r} is the dataset's own in all {len(known)} predictions"
+        for name, value in row.fields.items():
+            is_usual = str(name).strip().lower() in OTHER_ANSWERS
+            if is_usual and name not in columns and value is not None:
+                raise InputError(
+                    f"{own}, and {name!r} is not read; leave the dataset's column out, or name the other one "
+                    f"(--answer-column {name})"
+                )
+        of_dataset = row.fields.keys() & columns.keys()
+        if len(of_dataset) > len({*benchmark.id_fields, TEXT, UNIQUE, field} & of_dataset):
+            return [f"{own}; if another column has the predictions, name it (--answer-column)"]
+    return []
+
+
+def _is_reference(row: Prediction, question: Question, field: str, is_json: bool) -> bool:
+    """Tell whether a field of a prediction has the value of the dataset's column of this name."""
+    if field not in question.row or row.fields.get(field) is None:
+        return False
+    value, own = row.fields[field], question.row[field]
+    # Parquet keeps the mark of a column of JSON text, so its answers have been parsed.
+    if value == own:
+        return True
+    return bool(is_json and isinstance(own, str) and value == loads(own))
 
 
 def _is_same(row: Prediction, question: Question) -> bool | None:

@@ -182,6 +182,11 @@ def parse_predictions(
     return _collected(name, rows, needs, ids, answers)
 
 
+def is_answer_named() -> bool:
+    """Tell whether the user named the column of the answers. See ``columns_named``."""
+    return _COLUMNS.get().answer is not None
+
+
 def known_names(needs: Sequence[str], ids: Sequence[str] = ("id",)) -> set[str]:
     """Return the names, in lower case, of the fields that ids and answers are read from."""
     columns = _COLUMNS.get()
