@@ -211,6 +211,8 @@ def json_list_rows(data: bytes, name: str) -> Iterator[SourceRow]:
     if not isinstance(values, list):
         raise DataError(f"{name}: expected a list of rows, got {_shown(values)}")
     for i, value in enumerate(values):
+        # The memory of a row is free for the next ones as soon as the caller has read it.
+        values[i] = None
         id = value.get("id") if isinstance(value, dict) else None
         shown = f" (id {id!r:.80})" if isinstance(id, str) else ""
         yield SourceRow.of(value, f"{name}, row {i}{shown}")

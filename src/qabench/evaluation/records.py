@@ -291,6 +291,9 @@ def _computed(
     from qabench.stats.intervals import Interval
     from qabench.stats.units import mean, scores, units
 
+    # This is asked once for all scores, because counting the records of each question takes longer
+    # than a mean over them.
+    are_distinct = len(set(columns.ids)) == len(columns.ids)
     computed = []
     for spec in computable:
         questions, rows = _complete_rows(spec, columns)
@@ -302,7 +305,7 @@ def _computed(
             by_question = grouped(zip(questions, rows.tolist(), strict=True))
             questions = list(by_question)
             rows = np.concatenate([reduced(spec, samples) for samples in by_question.values()])
-        statistics = _question_statistics(spec, questions, rows)
+        statistics = _question_statistics(spec, questions, rows, are_distinct)
         # The score is a function of the sums of all questions.
         value = float(scores(spec.function or mean, statistics.sum(axis=0, keepdims=True))[0])
         if not isfinite(value):
@@ -327,7 +330,9 @@ def _computed(
     return computed
 
 
-def _question_statistics(spec: ScoreSpec, questions: Sequence[str], rows: Array) -> Array:
+def _question_statistics(
+    spec: ScoreSpec, questions: Sequence[str], rows: Array, are_distinct: bool
+) -> Array:
     """Return one row of statistics per question, as the score's function needs them.
 
     The questions count equally, however many samples each has, as in paired tests.
@@ -337,6 +342,7 @@ def _question_statistics(spec: ScoreSpec, questions: Sequence[str], rows: Array)
         questions: the question of each row. The statistics are in the order in which questions
             first appear.
         rows: the values of the score's columns, one row per sample.
+        are_distinct: whether it is known that each question has one row.
     """
     # Imported here, so that NumPy is not imported if there is nothing to compute.
     import numpy as np
@@ -346,6 +352,8 @@ def _question_statistics(spec: ScoreSpec, questions: Sequence[str], rows: Array)
     statistics = rows
     if spec.function is None:
         statistics = table(rows[:, 0])
+    if are_distinct:
+        return units(statistics, None)
     samples_by_question = Counter(questions)
     if len(samples_by_question) == len(questions):
         return units(statistics, None)
@@ -383,14 +391,17 @@ def rows_by_question(spec: ScoreSpec, columns: Columns) -> dict[str, list[list[f
     return grouped(zip(questions, rows.tolist(), strict=True))
 
 
-def _complete_rows(spec: ScoreSpec, columns: Columns) -> tuple[list[str], Array]:
+def _complete_rows(spec: ScoreSpec, columns: Columns) -> tuple[Sequence[str], Array]:
     """Return the question and the values of each record that has all of the score's columns."""
     import numpy as np
 
     rows = np.column_stack([columns.values[name] for name in spec.needs])
     # A missing value is NaN, which would make every sum with it NaN.
     complete = np.flatnonzero(np.isfinite(rows).all(axis=1))
-    return [columns.ids[position] for position in complete.tolist()], rows[complete]
+    questions = columns.ids
+    if len(complete) < len(rows):
+        questions = [columns.ids[position] for position in complete.tolist()]
+    return questions, rows[complete]
 
 
 def reduced(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -413,6 +424,10 @@ def columns_of(spec: ScoreSpec, record: Record) -> list[float] | None:
 
 def item_score(spec: ScoreSpec, record: Record) -> float | None:
     """Return the score of one record, or None if it has none."""
+    if spec.item is None and not spec.columns:
+        # Nearly all scores are a column of their own. Pages ask for each score of each record.
+        value = record.scores.get(spec.name, nan)
+        return value if isfinite(value) else None
     values = columns_of(spec, record)
     if values is None:
         return None

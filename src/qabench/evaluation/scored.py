@@ -234,6 +234,12 @@ class ScoredRecords:
 
     def _positions_by_group(self, grouping: str) -> dict[str, list[int]]:
         """Return the positions of the records by group, in the natural order of the groups."""
+        groups: dict[str, list[int]] = self.once(
+            f"positions by {grouping}", lambda: self._find_positions(grouping)
+        )
+        return groups
+
+    def _find_positions(self, grouping: str) -> dict[str, list[int]]:
         groups: dict[str, list[int]] = {}
         for position, record in enumerate(self.records):
             for name in record.groups.get(grouping, ()):

@@ -147,6 +147,9 @@ def check_depth(value: Any, max_values: float = math.inf) -> None:
     n_values = 0
     while open_containers:
         for child in open_containers[-1]:
+            # Most values are strings, and this test is the fastest one.
+            if type(child) is str:
+                continue
             if isinstance(child, dict):
                 children = iter(child.values())
             elif isinstance(child, list):

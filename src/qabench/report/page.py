@@ -142,7 +142,9 @@ def _run(section: Section, label: str) -> Json:
 
 
 def _packed(value: Any) -> str:
-    data = json.dumps(value, separators=(",", ":"), default=str).encode("ascii")
+    # The page's data are new lists and dicts, none of which contains itself.
+    text = json.dumps(value, separators=(",", ":"), default=str, check_circular=False)
+    data = text.encode("ascii")
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii")
 
 

@@ -106,8 +106,11 @@ def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Row]:
 def _marks(spec: ScoreSpec, records: Sequence[Record]) -> list[float | None]:
     """Return a question's values of a score: one per epoch, or a single one for pass@k."""
     if not (spec.reducer and records):
-        scores = [item_score(spec, record) for record in records]
-        return [None if score is None else round(score, 4) for score in scores]
+        marks: list[float | None] = []
+        for record in records:
+            score = item_score(spec, record)
+            marks.append(None if score is None else round(score, 4))
+        return marks
     rows = filter(None, (columns_of(spec, record) for record in records))
     score = spec.reducer([row[0] for row in rows])
     return [round(score, 4) if isfinite(score) else None]
@@ -177,10 +180,10 @@ def bounded(value: Any) -> Any:
         return shortened(value)
     if isinstance(value, float):
         return value if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): bounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [bounded(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): bounded(item) for key, item in value.items()}
     return value
 
 

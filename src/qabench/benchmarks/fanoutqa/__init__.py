@@ -251,9 +251,13 @@ class FanOutQABenchmark(Benchmark):
         rows = list(read_rows(path, config))
         if not rows:
             raise DataError(f"{path} has no questions")
-        for id, count in Counter(row["id"] for row in rows).items():
-            if count > 1:
-                raise DataError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
+        ids = [row["id"] for row in rows]
+        if len(set(ids)) < len(ids):
+            counts = Counter(ids)
+            repeated = next(id for id in ids if counts[id] > 1)
+            raise DataError(
+                f"{path}: the id {repeated!r} occurs more than once; ids must be unique"
+            )
         return rows
 
     def question(self, row: Row) -> Question:
