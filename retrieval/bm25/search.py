@@ -243,7 +243,7 @@ class Search:
             self.values[row, documents] = (weights - base) / self.unit + 1
 
     def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
-        """Return the documents that can be among the k best, or None if they are too many."""
+        """Return the documents that can be among the k best, or None if there are too many."""
         postings = self.postings
         n = len(terms)
         most = n + postings.highest[terms].sum() / self.unit

@@ -120,8 +120,7 @@ def paper_table(
 def with_groups(whole: PaperColumn, groups: Sequence[PaperColumn]) -> list[PaperColumn]:
     """Return the columns of all questions and of groups.
 
-    If groups were tested, the column of all questions loses its test, so that the caption names the
-    groups' test.
+    If groups were tested, the caption names only their test, not the test on all questions.
     """
     marks = whole.marks
     if any(group.marks.test for group in groups):

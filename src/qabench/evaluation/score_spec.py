@@ -1,4 +1,4 @@
-"""Scores as benchmarks declare them: functions of sums over records, with texts for display."""
+"""Scores as benchmarks declare them: how they are computed from records, and how they are shown."""
 
 from __future__ import annotations
 

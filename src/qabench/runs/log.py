@@ -312,8 +312,8 @@ def failure(error: SampleError) -> str:
 
 
 def _unquoted(quotation: str) -> str:
-    """Return the text of a quotation in Python's syntax."""
-    # A log that was edited may have a quotation that is not Python's, which only loses its quotes.
+    """Return the text of a Python string literal."""
+    # An edited log may have quotes around a text that is not a literal. Only they are removed then.
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         text = ast.literal_eval(quotation)
         if isinstance(text, str):

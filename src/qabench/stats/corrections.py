@@ -13,7 +13,7 @@ CORRECTIONS = ("holm", "bh", "none")
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
-    """Correct p-values for the number of comparisons. The order stays the same.
+    """Correct p-values for the number of comparisons, and return them in the same order.
 
     Corrected p-values are compared with the significance level itself, such as 0.05.
 
