@@ -116,8 +116,8 @@ def _columns_of(index: BM25Index, column: str | Sequence[str] | None) -> list[st
     columns = index.columns
     if columns is None:
         raise InputError(
-            "the index is of strings, not of a dataset's columns, so it cannot follow a dataset: "
-            "build one by BM25Index.from_dataset, or omit index="
+            "the index was built from strings, not from a dataset's columns, so it cannot follow a dataset: "
+            "build one with BM25Index.from_dataset, or omit index="
         )
     if column is not None and columns != checked_columns("column", column):
         named = ", ".join(checked_columns("column", column))

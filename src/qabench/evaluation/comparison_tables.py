@@ -139,8 +139,7 @@ def _pair_table(
             if note := pair.about_questions(own_form):
                 places_by_note.setdefault(note, []).append(", ".join(names))
     for note, places in places_by_note.items():
-        # A note about all rows needs no names of scores and groups, and neither does a table of one
-        # score on all questions.
+        # The names of scores and groups are only needed in notes about some of the rows.
         if len(places) != len(comparisons):
             note = f"{'; '.join(places)}: {note}"
         table.notes.append(note)

@@ -212,7 +212,7 @@ def test_only_an_index_of_the_column_can_be_attached() -> None:
     for column in ("text", "missing", ["title", "text"]):
         with pytest.raises(InputError, match="the index is of the column title, not of"):
             add_bm25_index(dataset, column, index=titles)
-    with pytest.raises(InputError, match="the index is of strings, not of a dataset's columns"):
+    with pytest.raises(InputError, match="the index was built from strings, not from a dataset's columns"):
         add_bm25_index(dataset, "text", index=BM25Index(["Mars"]))
     with pytest.raises(InputError, match="index is a str; expected a BM25Index"):
         add_bm25_index(dataset, "text", index="titles")
