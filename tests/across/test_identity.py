@@ -89,3 +89,12 @@ def test_answers_of_the_dataset_are_no_predictions(name: str, field: str, tmp_pa
     assert not plain.notes
     with columns_named(None, field):
         assert not qabench.evaluate_predictions(name, "sample", file).notes
+
+
+def test_a_column_of_the_dataset_is_not_read_as_a_reply() -> None:
+    (rows,) = qabench.load_dataset("felm", "sample").values()
+    # The column "response" has what the replies are about. The first response has no reply.
+    outputs = [None, *["ALL_CORRECT"] * (len(rows) - 1)]
+    rows = rows.remove_columns("labels").add_column("output", outputs)
+    with pytest.raises(InputError, match=r"'response' is the dataset's own in all .*, and 'output' is not read"):
+        qabench.evaluate_predictions("felm", "sample", rows.to_list())

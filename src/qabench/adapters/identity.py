@@ -88,34 +88,45 @@ def _of_dataset(
     if len(known) < 2 or is_answer_named():
         # One right answer can be the dataset's. A column that the user has named is meant.
         return []
-    written = dataset_table(benchmark.name).json_columns
+    columns = by_id[known[0].id].row.keys()
     for field in benchmark.prediction_fields:
-        if not all(_is_reference(row, by_id[row.id], field, field in written) for row in known):
-            continue
-        row, columns = known[0], by_id[known[0].id].row
-        own = f"{predictions.path}: {field!r} is the dataset's own in all {len(known)} predictions"
-        for name, value in row.fields.items():
-            is_usual = str(name).strip().lower() in OTHER_ANSWERS
-            if is_usual and name not in columns and value is not None:
-                raise InputError(
-                    f"{own}, and {name!r} is not read; leave the dataset's column out, or name the other one "
-                    f"(--answer-column {name})"
-                )
-        of_dataset = row.fields.keys() & columns.keys()
-        if len(of_dataset) > len({*benchmark.id_fields, TEXT, UNIQUE, field} & of_dataset):
-            return [f"{own}; if another column has the predictions, name it (--answer-column)"]
+        # A column of the dataset such as "response" may have been read as the answer.
+        for column in (field, *OTHER_ANSWERS):
+            if column not in columns or not _is_copied(benchmark, by_id, known, field, column):
+                continue
+            own = f"{predictions.path}: {column!r} is the dataset's own in all {len(known)} predictions"
+            for name in sorted(predictions.fields - columns):
+                if name.strip().lower() in OTHER_ANSWERS:
+                    raise InputError(
+                        f"{own}, and {name!r} is not read; leave the dataset's column out, or name the other one "
+                        f"(--answer-column {name})"
+                    )
+            of_dataset = predictions.fields & columns
+            if of_dataset - {*benchmark.id_fields, TEXT, UNIQUE, field}:
+                return [f"{own}; if another column has the predictions, name it (--answer-column)"]
     return []
 
 
-def _is_reference(row: Prediction, question: Question, field: str, is_json: bool) -> bool:
-    """Tell whether a field of a prediction has the value of the dataset's column of this name."""
-    if field not in question.row or row.fields.get(field) is None:
-        return False
-    value, own = row.fields[field], question.row[field]
-    # Parquet keeps the mark of a column of JSON text, so its answers have been parsed.
-    if value == own:
-        return True
-    return bool(is_json and isinstance(own, str) and value == loads(own))
+def _is_copied(
+    benchmark: Benchmark,
+    by_id: Mapping[str, Question],
+    predictions: Sequence[Prediction],
+    field: str,
+    column: str,
+) -> bool:
+    """Tell whether a field of all predictions has the values of a column of the dataset."""
+    is_json = column in dataset_table(benchmark.name).json_columns
+    has_values = False
+    for row in predictions:
+        value, own = row.fields.get(field), by_id[row.id].row.get(column)
+        is_same = value == own
+        if is_json and isinstance(own, str) and not is_same:
+            # Parquet keeps the mark of a column of JSON text, so its answers have been parsed.
+            is_same = value == loads(own)
+        if not is_same:
+            return False
+        has_values = has_values or value is not None
+    return has_values
 
 
 def _is_same(row: Prediction, question: Question) -> bool | None:
