@@ -73,6 +73,14 @@ def test_the_tables_and_notes() -> None:
         assert part in text
 
 
+def test_all_scores_of_a_comparison_need_scores() -> None:
+    arguments = ("compare", *SELECTING["compare"], "--all-scores")
+    (note,) = [each for each in json.loads(run(*arguments))["notes"] if "--all-scores" in each]
+    assert note.startswith("--all-scores has no effect without --scores, such as --scores acc,rouge: ")
+    document = json.loads(run(*arguments, "--scores", "acc"))
+    assert len(document["comparisons"]) == 2 and not any("--all-scores" in each for each in document["notes"])
+
+
 def test_scores_of_one_system_have_no_table() -> None:
     text = run("compare", "fanoutqa", ",".join(ANSWERS[:2]), ANSWERS[2], *SAMPLE, "--scores", "acc")
     scores, _, pairs = text.partition("Pairs")

@@ -139,6 +139,12 @@ def compare(
             for evaluation in one_task.evaluations.values():
                 whole[id(evaluation)] = evaluation
     evaluations, notes = list(whole.values()), list(comparison.notes)
+    if all_scores and scores is None and benchmark.name:
+        groups = ",".join(benchmark.default_groups)
+        notes.append(
+            f"--all-scores has no effect without --scores, such as --scores {groups}: the systems are compared by "
+            "the main score"
+        )
     document = {"comparisons": [each.as_dict() for each in comparisons], "notes": notes}
     if output:
         write_json(output, document)
