@@ -55,7 +55,7 @@ def read_rows(path: str | Path, columns: Sequence[str] = ()) -> Iterator[SourceR
     All cells of a CSV file are strings. Standard input is JSON lines, a JSON list, Parquet, a table
     whose header has one of ``columns``, or lines of text.
 
-    Raises InputError: the file cannot be read, or has another format.
+    Raises InputError if the file cannot be read, or has another format.
     """
     name = "standard input" if str(path) == STDIN else str(path)
     suffix = suffix_of(path)

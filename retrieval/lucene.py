@@ -328,7 +328,7 @@ def start_java() -> Any:
         logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
         logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     except Exception as error:
-        # jnius raises plain ``Exception``.
+        # jnius raises bare ``Exception``s, not a class of its own.
         variables = " ".join(
             f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name)
         )

@@ -29,7 +29,7 @@ class AttachedIndex(BaseIndex):
     def search_batch(
         self, queries: Sequence[str], k: int = 10, **kwargs: Any
     ) -> BatchedSearchResults:
-        """Call ``search`` for each query."""
+        """Return the results of ``search`` for each query."""
         batch = self.index.search_batch(queries, k, **kwargs)
         return BatchedSearchResults(
             [hits.scores for hits in batch], [hits.positions for hits in batch]
@@ -42,8 +42,8 @@ class AttachedIndex(BaseIndex):
         self.index.save(file)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
-        # ``datasets`` copies a dataset with its indexes when its format is changed. An index is
-        # immutable, so a copy can share it.
+        # ``datasets`` copies a dataset with its indexes when its format is changed. The rows stay the
+        # same, so both datasets can share the index.
         return self
 
 
@@ -67,13 +67,13 @@ def add_bm25_index(
     Args:
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several. By default, the columns of ``index``, or "text".
-        index_name: the name of the index. By default the name of the first column.
+        index_name: the name of the index. By default, the name of the first column.
         index: an existing index, such as one of the dataset's first rows. A copy of it is updated
             to the dataset (see ``BM25Index.update``). By default, a new index is built.
         **options: passed to ``BM25Index.from_dataset``.
 
     Returns:
-        The dataset.
+        The same dataset, to which the index was attached.
 
     Raises:
         InputError: not a ``datasets.Dataset``, a column that is missing or not text, or an index of

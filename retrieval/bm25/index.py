@@ -147,8 +147,8 @@ class BM25Index(Displayed):
             **options: see the class.
 
         Raises:
-            InputError: a row does not have one of the columns, a text is not a string, or an id is
-                missing or repeated.
+            InputError: a row lacks one of the columns, a text is not a string, or an id is missing or
+                repeated.
         """
         columns = checked_columns("column", column)
         if not columns:

@@ -52,7 +52,7 @@ class Source:
         return getattr(self.data, "_fingerprint", None) if self.columns else None
 
     def blocks(self) -> Iterator[list[Row | None]]:
-        """Yield rows in blocks of about four million characters. A skipped row is None."""
+        """Yield rows in blocks of up to 8,192 rows or about four million characters. Skipped rows are None."""
         block: list[Row | None] = []
         characters = 0
         for row in self._rows():

@@ -48,8 +48,8 @@ LARGEST_RULES = 500 << 10
 class WebCache:
     """A cache on disk of searches, pages, texts and rankings.
 
-    A second run fetches nothing again and sees the same evidence. There is one compressed JSON file
-    per entry. A damaged file counts as missing.
+    A second run sees the same evidence, and fetches only what failed for a transient reason more than
+    a day ago. There is one compressed JSON file per entry. A damaged file counts as missing.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

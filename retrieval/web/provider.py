@@ -1,8 +1,8 @@
 """A JSON search API that a preset or a TOML file describes.
 
-A file names the URL, the parameters and headers (``{query}`` and ``{count}`` are filled in,
-``${NAME}`` is an environment variable that QABENCH_SEARCH_VARIABLES lists), and where the results
-are in the response:
+A file names the URL, the parameters, the headers, and where the results are in the response.
+In the parameters, ``{query}`` and ``{count}`` are filled in. Anywhere in the file, ``${NAME}`` is the
+value of an environment variable that QABENCH_SEARCH_VARIABLES lists:
 
     url = "https://search.example.org/v1/search"
     results = "web.results"           # path to the list of results
@@ -120,7 +120,7 @@ class SearchProvider:
     template: list[JsonValue] = Field(default_factory=list)
 
     def request(self, query: str) -> Json:
-        """Return the parameters for a query, including secrets."""
+        """Return the parameters with the query and the count filled in. They may contain secrets."""
         # Fields can be anywhere in a nested body. The query is filled in last, because it may
         # contain the text "{count}".
         text = json.dumps(self.params).replace("{count}", str(self.pages.results))

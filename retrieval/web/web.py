@@ -45,7 +45,7 @@ class Web:
         """Return at most ``provider.pages.results`` addresses of pages for a query, best first.
 
         Raises:
-            SearchFailed: the API refused or failed, or its response has another form than the
+            SearchFailed: the API refused or failed, or its response does not have the form that the
                 provider describes. A failed search is not cached, and never counts as a search
                 without results.
         """
@@ -79,8 +79,8 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     """Return the addresses in a response.
 
     Raises:
-        HttpError: the response has another form than the provider describes, or it has no results
-            but lists failed engines.
+        HttpError: the response does not have the form that the provider describes, or it has no
+            results but lists failed engines.
     """
     results = _at(document, provider.results)
     if results is None and provider.results_may_be_absent:

@@ -1,1 +1,1 @@
-"""Wikipedia for FanOutQA: MediaWiki as of the dataset's date, Kiwix, and a cache of pages."""
+"""Wikipedia for FanOutQA: MediaWiki as of the dataset's date, Kiwix, ZIM files, and a cache of pages."""

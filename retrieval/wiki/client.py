@@ -79,7 +79,7 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
-    """Return the Wikipedia that the argument or the environment names. The last one is reused."""
+    """Return the Wikipedia that the argument or the environment names. The last result is reused."""
     return _chosen(zim, tuple(item for item in os.environ.items() if item[0].startswith(VARIABLES)))
 
 

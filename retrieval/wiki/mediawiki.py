@@ -75,8 +75,8 @@ class MediaWiki:
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with a title, or the sorted titles that a disambiguation page lists.
 
-        Redirects are followed. As upstream, titles and redirects are today's. If requests to the
-        wiki are forbidden, only a cached page with exactly this title is found.
+        Redirects are followed. As in the official package, titles and redirects are today's. If
+        requests to the wiki are forbidden, only a cached page with exactly this title is found.
         """
         if self._forbidden_by() and (pageid := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, pageid)

@@ -111,7 +111,7 @@ class PageUnreadable(WikiError):
 
 
 class PageMissing(WikiError):
-    """The page did not exist at the epoch, or is not in the Kiwix book.
+    """A page did not exist at the epoch, is blank, or is not in the Kiwix book or ZIM file.
 
     Attributes:
         page: the page.

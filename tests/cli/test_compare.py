@@ -166,7 +166,7 @@ def test_published_scores_without_a_setting() -> None:
 def test_nothing_to_rank() -> None:
     message = (
         "there are no scores of FanOutQA to rank in the setting evidence-provided; "
-        "the published settings are closed-book, open-book"
+        "the settings with scores are closed-book, open-book"
     )
     with pytest.raises(InputError, match=message):
         run("leaderboard", "fanoutqa", "--setting", "evidence-provided")

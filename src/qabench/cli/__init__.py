@@ -422,7 +422,7 @@ is_command = False
 
 
 def main() -> None:
-    """Run a command, and print errors as one line instead of a traceback."""
+    """Run a command, and print errors as one line. Only a bug of qabench has a traceback."""
     global is_command
     is_command = True
     if None in (sys.stdout, sys.stderr):

@@ -109,7 +109,8 @@ def compare(
     inputs: list[Any] = list(paths)
     if score is not None or system is not None:
         inputs = score_tables(paths, score, id_column, system, cluster)
-        # The ids are read: what remains to be read is predictions.
+        # The ids of the tables are read already. ``columns_named`` would report a column that nothing
+        # reads.
         id_column = None
     with columns_named(id_column, answer_column), scoring_progress() as progress:
         comparison = comparing.compare(

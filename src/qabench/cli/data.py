@@ -76,7 +76,7 @@ def list_all(
 
 
 def _summary_of_metric(name: str) -> str:
-    """Return the first sentence of the docstring of a metric's module, without importing it."""
+    """Return the first line of the docstring of a metric's module, without importing the module."""
     path = metric_folder(name) / f"{name}.py"
     try:
         docstring = ast.get_docstring(ast.parse(path.read_bytes()))
@@ -118,8 +118,8 @@ def fetch(
 
             def progress(source: SourceFile, done: int, total: int | None) -> None:
                 if done != total:
-                    # The last update of a file is always printed, which would be a line per file in
-                    # a pipe.
+                    # The bar always prints the last update of a file. In a pipe, this would add a
+                    # line per file.
                     show(done, total or 0)
 
             results = sources.fetch(files, mirror=mirror, progress=progress)

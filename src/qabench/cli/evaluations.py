@@ -80,7 +80,7 @@ def show(
 
 
 def _check_groupings(evaluation: Evaluation, names: Sequence[str]) -> None:
-    """Raise InputError if an evaluation has no such grouping."""
+    """Raise InputError if an evaluation lacks one of these groupings."""
     allowed = evaluation.groupings()
     for name in names:
         if name not in allowed:
@@ -89,7 +89,7 @@ def _check_groupings(evaluation: Evaluation, names: Sequence[str]) -> None:
 
 
 def per_item_lines(evaluations: list[Evaluation]) -> str:
-    """Return one JSON line per record: system, id, epoch, status, problem, scores, details."""
+    """Return one JSON line per record: system, id, epoch, status, problem, scores, detail."""
     lines = []
     for evaluation in evaluations:
         for record in evaluation.records:
@@ -109,7 +109,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
 
 
 def is_official(evaluation: Evaluation) -> bool:
-    """Tell whether the scores that the authors report are all there, and none deviates."""
+    """Tell whether there are scores that the authors report, and none of these deviates."""
     reported = [score for score in evaluation.scores().values() if score.spec.official]
     return bool(reported) and not any(map(evaluation.deviations, reported))
 
@@ -180,7 +180,7 @@ def print_notes(
     format: str,
     short_signatures: bool = False,
 ) -> None:
-    """Print problems, deviations and signatures. On stderr unless the format is a table."""
+    """Print problems, deviations and signatures, on standard error unless the format is "table"."""
     write = say if format == "table" else say_on_stderr
     notes_by_system = {}
     for label, evaluation in zip(labels(evaluations), evaluations, strict=True):

@@ -62,7 +62,7 @@ def build(
     framework: Framework = "inspect-ai",
     as_json: AsJson = False,
 ) -> None:
-    """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
+    """Write Hub-ready dataset repositories: Parquet files, card, eval.yaml, manifest.
 
     The output is reproducible byte for byte. A folder that qabench did not write is never replaced.
     Exit code: 0 all configs were built; 1 the data of a config is missing or damaged; 2 wrong
@@ -163,7 +163,7 @@ def publish(
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
 
     A dataset is published if its rows equal the rows of the source files, a metric if the example
-    of its card gives the stated results. Files that are already on the Hub are not uploaded again,
+    in its card gives the stated results. Files that are already on the Hub are not uploaded again,
     so the command can be repeated after an error. The token comes from `hf auth login` or HF_TOKEN.
     Exit code: 0 everything was published; 1 something was not; 2 wrong usage, or the licenses were
     not accepted.
@@ -296,8 +296,8 @@ def results(
 
     The files are printed, written with --output, or sent as a pull request with --push. An open
     pull request of the same user with the same title is updated. Each entry is one score. Without
-    --scores, there is one for each score that the benchmark's authors report. Its notes contain n,
-    the 95% interval, the deviations from the official score and the signature.
+    --scores, there is one for each score that the benchmark's authors report. The notes of an entry
+    contain n, the 95% interval, the deviations from the official score and the signature.
     """
     from qabench.hub import results as hub_results
     from qabench.hub.client import check_name
@@ -322,7 +322,7 @@ def results(
                     f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
                 )
             if push:
-                # This asks the Hub, which only --push needs.
+                # Only --push needs the Hub, which is asked for the revisions.
                 new = hub_results.with_revisions(new, report)
             present += new
     if not files:

@@ -38,7 +38,7 @@ def new(
     """Write a small benchmark with four questions, a score, a prompt, a card and a test.
 
     Then change its files. Every command takes it with QABENCH_PATH=DIR, or after `pip install DIR`.
-    Exit code: 0 it was written; 2 the name is taken or not a Python name, or files exist.
+    Exit code: 0 it was written; 2 the name is taken or not allowed, or files exist.
     """
     if not NAME.fullmatch(name):
         raise InputError(

@@ -58,7 +58,7 @@ TaskArguments = Annotated[
     Option(
         "-T",
         metavar="NAME=VALUE",
-        help="An option of the setting, see --list-options. May be repeated.",
+        help="An option of the setting (see --list-options). May be repeated.",
     ),
 ]
 Questions = Annotated[
@@ -171,7 +171,8 @@ LowerIsBetter = Annotated[
     list[str] | None,
     Option(
         metavar="SCORE",
-        help="A score of another task whose lower value is better, such as an error rate. May be repeated.",
+        help="A score for which lower is better, such as an error rate, of a task that is not a benchmark. May be "
+        "repeated.",
     ),
 ]
 ConfigNames = Annotated[
@@ -245,8 +246,8 @@ def files_of(arguments: Iterable[str | Path]) -> list[str]:
 def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]:
     """Return the benchmark and the files of the arguments [BENCHMARK] FILE...
 
-    If the first argument is a file, all arguments are logs, and the benchmark is a placeholder for
-    tasks of other packages.
+    If the first argument is a file, all arguments are files, and the benchmark is the placeholder
+    for tasks of other packages.
     """
     first, *files = arguments
     is_name = first.removeprefix("qabench/") in benchmark_names()
@@ -262,10 +263,9 @@ def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]
 
 
 def benchmarks_and_files(arguments: Sequence[str]) -> list[tuple[Benchmark, list[str]]]:
-    """Return the benchmarks of the arguments BENCHMARK FILE... BENCHMARK FILE... with files.
+    """Return each benchmark of the arguments BENCHMARK FILE... BENCHMARK FILE... with its files.
 
-    A benchmark's name at the end, with no file after it, is itself a file
-    (``benchmark_and_files``).
+    After the first argument, a benchmark's name counts as a file if no file follows or precedes it.
     """
     names = benchmark_names()
     parts: list[list[str]] = [list(arguments[:1])]
@@ -313,7 +313,7 @@ def benchmark_first(paths: Sequence[Path], name: str | None) -> tuple[list[Path]
 
 
 def parse_ks(text: str | None) -> list[int]:
-    """Return the numbers of --pass-k; [] without it. Raises InputError."""
+    """Return the numbers of --pass-k, or [] without it. Raises InputError for other texts."""
     if text is None:
         return []
     numbers = []
@@ -328,7 +328,7 @@ def parse_ks(text: str | None) -> list[int]:
 
 
 def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:
-    """Return a context in which qabench works on a Ray cluster, or in this process without one."""
+    """Return a context in which qabench works on a Ray cluster if one was asked for, else here."""
     if not ray and address is None:
         return nullcontext()
     from qabench.cluster import Cluster

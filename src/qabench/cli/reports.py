@@ -71,7 +71,7 @@ def leaderboard(
     scores: Scores = None,
     setting: Annotated[
         str | None,
-        Option(help="Show only this setting. Files of predictions are taken as made in it."),
+        Option(help="Show only this setting. Files of predictions are assumed to be made in it."),
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -83,7 +83,8 @@ def leaderboard(
 
     Only systems with the same score, setting, questions and judge are ranked among each other. A
     score that deviates from the official one has no rank. The Hub's entries have the Hub's rank,
-    and need network access. Without --scores, systems are ranked by the main score.
+    need network access, and are left out with --scores, --setting or --config. Without --scores,
+    systems are ranked by the main score.
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 
@@ -193,12 +194,14 @@ def _note_about_other_questions(
 
 
 def _where_published(entries: Sequence[RankedSystem], setting: str | None) -> str:
-    """Return which settings have published scores, for an error, or "" without a setting."""
+    """Return the end of an error: which settings have scores, or "" if none was asked for."""
     if setting is None:
         return ""
     settings = dict.fromkeys(entry.setting for entry in entries)
     settings.pop("", None)
-    return f" in the setting {setting}; the published settings are {', '.join(settings) or 'none'}"
+    return (
+        f" in the setting {setting}; the settings with scores are {', '.join(settings) or 'none'}"
+    )
 
 
 def _on_hub(benchmark: Benchmark) -> tuple[list[RankedSystem], str]:
@@ -266,7 +269,7 @@ def _table(benchmark: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     rows = []
     for entry in entries:
         fields = asdict(entry)
-        # Published scores have no interval.
+        # Published scores and the Hub's entries have no interval.
         interval = None if entry.n is None else bounds_text(entry.low, entry.high)
         fields |= {"value": f"{entry.score:.4f}", "95% interval": interval}
         rows.append([fields[name] for name in (*SYSTEM, "value", "95% interval", *SCORE)])

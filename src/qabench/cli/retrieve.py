@@ -64,8 +64,8 @@ def retrieve(
     id_column: Annotated[
         str | None,
         Option(
-            help=f"The column with the documents' ids. Default: the first of {', '.join(IDS)}, else the row's number "
-            "from 0."
+            help=f"The column with the documents' ids. Default: the first of {', '.join(IDS)} that exists, else the "
+            "row's number from 0."
         ),
     ] = None,
     query_column: Annotated[

@@ -117,14 +117,14 @@ def index_of(
     path: Path | None,
     replace: bool,
 ) -> BM25Index:
-    """Return the index of documents: a new one, or the saved one, brought up to date and saved.
+    """Return the index of documents: a new one, or the saved one brought up to date. Save it.
 
     Args:
         documents: the documents.
         parameters: the method and its parameters.
         tokenizer: the tokenizer.
         saved: the index that was saved before, if any.
-        path: where the index is saved, if it is.
+        path: the file for the index. None if it is not saved.
         replace: whether the index may be replaced by one of other documents or options.
 
     Raises:
@@ -178,7 +178,7 @@ def _has_columns(index: BM25Index, documents: Documents) -> bool:
 
 
 def _check_replacement(saved: BM25Index, documents: Documents, folder: Path | None) -> None:
-    """Raise InputError if an index is about to be replaced by one of other documents."""
+    """Raise InputError if the saved index seems to be of other documents than these."""
     advice = "use another --index, or --replace to replace it"
     if saved.columns != ["text"]:
         raise InputError(f"the index in {folder} was not built by this command: {advice}")

@@ -51,7 +51,7 @@ PARQUET: Json = {
     "write_statistics": True,
     # With this index, the Hub's viewer can read single pages of a file.
     "write_page_index": True,
-    # With it, the Hub stores the common parts of several versions only once.
+    # With this chunking, the Hub stores the common parts of several versions only once.
     "use_content_defined_chunking": True,
     "data_page_size": 1 << 20,
 }
@@ -93,13 +93,13 @@ def build(
     framework: str = INSPECT_AI,
     progress: Progress | None = None,
 ) -> list[Built]:
-    """Write OUT/BENCHMARK for each benchmark, completely or not at all.
+    """Write a repository OUT/BENCHMARK for each benchmark, each completely or not at all.
 
     Args:
         out: the folder of the repositories. Created if needed.
         names: the benchmarks, or () for all.
         configs: the configs of a single benchmark, or () for all whose data is available.
-        namespace: the owner in the Hub names in card and tasks.
+        namespace: the owner in the Hub names in the repository's files.
         framework: the framework of the tasks in ``eval.yaml``: "inspect-ai" or "qabench". See
             ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
@@ -147,7 +147,7 @@ def build(
         restriction = None
         for config, data_of_splits in splits.items():
             rows[config] = {split: len(data) for split, data in data_of_splits.items()}
-            # A config without upstream files, such as a sample, is qabench's own data.
+            # A config without upstream files, such as a sample, has no data to restrict.
             if table.configs[config].files:
                 restriction = table.restriction
         folder = out.absolute() / name
@@ -279,7 +279,7 @@ def read_manifest(folder: Path) -> Json:
     """Return the manifest of a repository that ``qabench build`` wrote.
 
     Raises:
-        InputError: the folder has no manifest.
+        InputError: the folder has no valid manifest.
     """
     path = folder / MANIFEST
     try:
@@ -321,7 +321,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces ``folder`` when the block ends without an error.
 
     ``folder`` is complete or absent at all times: the next build removes what a killed build left.
-    Only one build runs at a time. Others wait.
+    Builds into the same parent folder wait for each other.
     """
     new = folder.with_name(f".{folder.name}.qabench-new")
     old = folder.with_name(f".{folder.name}.qabench-old")

@@ -88,7 +88,8 @@ def card_text(table: DatasetTable, infos: Mapping[str, Any], restriction: str | 
         descriptions = field_descriptions(table, name)
         dataset_info["features"] = _described(dataset_info["features"], descriptions)
         card.data["dataset_info"].append(dataset_info)
-    # A sample without upstream files was written for qabench, unless the benchmark is not qabench's.
+    # Configs without upstream files, such as samples, were written for qabench if the benchmark is part
+    # of this package.
     has_upstream_files = any(table.configs[name].files for name in infos)
     if table.name not in custom_folders() and not has_upstream_files:
         card.data["license"] = SAMPLE_LICENSE

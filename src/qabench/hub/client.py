@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_SILENT_SECONDS = 120.0
 MAX_ANSWER_SECONDS = 300.0
 MAX_ANSWER_BYTES = 100_000_000
-# An upload that is slower on average is aborted.
+# Each uploaded part extends the time limit by what it would take at this rate.
 MIN_BYTES_PER_SECOND = 20_000
 _ADVICE = {
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",

@@ -92,7 +92,7 @@ def croissant(
         "creator": {"@type": "Organization", "name": namespace, "url": f"{HUB}/{namespace}"},
         "keywords": [*card.get("task_categories", ()), *card.get("tags", ())],
     }
-    # A license that the Hub knows has a page. The card may link to others.
+    # A license that the Hub knows has a page. For another license, the card may have a link.
     license = card.get("license")
     if link := card.get("license_link"):
         content["license"] = link

@@ -103,8 +103,8 @@ def publish(
             rejected.
         dry_run: build, check and compare with the Hub if it can be reached. Send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
-        skip_missing: publish datasets without the configs whose data is not available here, unless
-            the Hub has them.
+        skip_missing: publish datasets without the configs whose data is not available here. A
+            dataset is rejected if the Hub has such a config.
         unreleased: publish a version that is not on PyPI. Spaces then install the wheel that they
             contain.
         framework: the framework of the tasks in ``eval.yaml``, as in ``qabench.hub.build``.

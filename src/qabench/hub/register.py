@@ -92,8 +92,8 @@ def _prepare(prepared: Any) -> None:
 def _remove_unfinished(root: Path) -> None:
     """Remove a dataset's unfinished folders, which a killed run left.
 
-    The stock ``load_dataset`` fails if there is one. Only this module writes below ``root``, under
-    a lock.
+    The stock ``load_dataset`` fails if there is one. This module writes below ``root`` only under a
+    lock, so no unfinished folder of another process of qabench is in use.
     """
     for folder in root.glob("*/*/*"):
         # The information is written before an unfinished folder gets its final name.

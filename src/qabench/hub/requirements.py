@@ -1,4 +1,4 @@
-"""What a Space installs: a wheel of this checkout unless the version is released."""
+"""What a Space installs: a wheel of this qabench, unless it was installed from an index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}
 
 
 def is_released() -> bool:
-    """Return whether qabench was installed from an index, such as PyPI, as anybody can."""
+    """Return whether qabench was installed from an index, such as PyPI, so that anybody can do so."""
     return not install_origin()
 
 

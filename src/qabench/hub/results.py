@@ -117,7 +117,7 @@ class About:
 
 
 def read_reports(path: Path) -> list[Report]:
-    """Return the evaluations of a file or of a folder of logs, without runs that were resumed."""
+    """Return the evaluations of a file or of a folder of logs, without logs that a newer one resumes."""
     if path.is_dir() or is_log(path):
         read = read_evaluations([path])
         for note in read.notes:
@@ -271,7 +271,7 @@ def other_model(report: Report, model: str) -> str | None:
     """Return the name of the model that a report is about, or None if it can be ``model``.
 
     A run has Inspect AI's name for its model, such as openai-api/qabench/NAME, and the name that
-    was passed as ``--name``. A file of predictions does not know its model.
+    was passed as ``--name``. A file of predictions does not name its model.
     """
     if report["setting"] == PREDICTIONS:
         return None
@@ -447,9 +447,10 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
 
 
 def described(notes: str, benchmark: Benchmark) -> tuple[str, str, str]:
-    """Return the score, config and setting that the notes of an entry name, or "" for each.
+    """Return the score, config and setting that the notes of an entry name.
 
-    The Hub's leaderboards do not have them. Entries can come from anybody, so any text is possible.
+    All three are "" if the notes name no score. The config is "" if they have no signature. The Hub's
+    leaderboards have no such fields. Entries can come from anybody, so any text is possible.
     """
     config = ""
     with suppress(InputError):

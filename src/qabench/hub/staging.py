@@ -55,7 +55,7 @@ class Repository:
     Attributes:
         state: "staged": it passed the checks. "published". "unchanged": the version is already
             there. "to publish" in a dry run. "skipped" or "failed", for ``reason``.
-        commit: the commit with the tag of the version. None in a dry run, or if skipped or failed.
+        commit: the commit with the tag of the version if "published" or "unchanged", else None.
         files: size and SHA-256 of its files by path.
         reason: why it was skipped or failed. In a dry run, why it was not compared with the Hub.
         missing: the configs that are left out because their data is not available.
@@ -166,8 +166,8 @@ def run_card(card: str, folder: Path) -> None:
     folders. Models come from the user's cache.
 
     Raises:
-        QabenchError: the card has no code, the code fails, or it does not print a line that the
-            card states (in a comment after a ``print``), in this order.
+        QabenchError: the card has no code, the code fails, or it does not print all lines that the
+            card states (in comments after ``print``), in their order.
     """
     code = "\n".join(_CODE_BLOCK.findall(card))
     if not code:

@@ -9,7 +9,8 @@ from typing import IO, Any
 from qabench.errors import InputError
 from qabench.io.limits import MAX_DEPTH
 
-# The maximum unpacked size in bytes of all columns that are read.
+# The maximum unpacked size in bytes, of the whole file by its metadata, and of the columns that are
+# read.
 MAX_BYTES = 1 << 30
 # Metadata is checked against these limits before any row is unpacked.
 MAX_ROWS = 2_000_000

@@ -127,7 +127,7 @@ class Table:
 
         If it does not fit, and several rows have the same name, as in a table with one row per
         score and group, the name becomes a line above these rows. If it still does not fit, texts
-        are wrapped between words, and the columns that still do not fit follow in a further part.
+        are wrapped between words, and the columns that do not fit even then follow in further parts.
         """
         from rich.text import Text
 
@@ -260,8 +260,9 @@ def _least_widths(
 ) -> list[int]:
     """Return the minimum width of each column: its longest word, but at most half of the table.
 
-    A number with its interval counts as one word, and is never broken. The names of the rows are
-    broken only if the widest other column does not fit beside them.
+    A number with its interval counts as one word, and may be wider than half of the table. It is
+    broken only in a very narrow terminal. The names of the rows are broken only if the widest other
+    column does not fit beside them.
     """
     from rich.cells import cell_len
 

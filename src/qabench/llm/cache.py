@@ -47,7 +47,7 @@ class ReplyCache(EntryFile):
         return self.attempt(lambda connection: self._find(connection, keys))
 
     def store(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-        """Store a reply, and return the first one that was stored and is not empty."""
+        """Store a reply, unless a nonempty one is stored or both are empty. Return the stored one."""
         return self.attempt(lambda connection: self._store(connection, key, request, reply))
 
     def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:

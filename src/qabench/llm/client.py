@@ -215,7 +215,7 @@ class ChatClient:
 
         try:
             if rest := missing():
-                # The threads are daemons: an interrupted process ends without them.
+                # The threads are daemons, so an interrupted process does not wait for them.
                 size = min(self.caller.concurrency, len(rest))
                 model = rest[0][1].model
                 with self._sending() as session, self._turn(model), ThreadPool(size) as threads:
@@ -344,8 +344,8 @@ class ChatClient:
         except Exception as error:
             # A server's answer can cause any error in openai or httpx2.
             failure = reason_of(error)
-            # Other exceptions, such as for an argument that openai does not know, would be raised
-            # again.
+            # A retry would end with the same exception, such as for an argument that openai does not
+            # know, unless the connection failed.
             failure.transient &= isinstance(error, openai.APIConnectionError)
             # A server that has answered before may come back.
             failure.unreachable = failure.unreachable and not self.reached

@@ -178,7 +178,7 @@ def inspect_endpoint(model: str, model_args: Mapping[str, Any]) -> Endpoint:
 
 
 def _files_digest(names: list[str]) -> str:
-    """Return a digest of the sizes and times of a local model's files, or ""."""
+    """Return a digest of the names, sizes and times of a local model's files, or "" without files."""
     states = []
     for path in map(Path, filter(None, names)):
         files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
@@ -206,10 +206,12 @@ def key_for_typed(base_url: str | None) -> str | None:
 
 
 def clean_url(base_url: str) -> str:
-    """Return a base URL without a trailing slash. "huggingface" is Hugging Face's router.
+    """Return a base URL without "/chat/completions" or a slash at its end.
+
+    "huggingface" stands for Hugging Face's router.
 
     Raises:
-        InputError: it is not a URL.
+        InputError: it is not a URL, or contains a user, a password or a key.
     """
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:

@@ -25,7 +25,7 @@ SECONDS_PER_DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class StoredReplies:
-    """The stored replies of one model: their number, and the length of their texts."""
+    """The stored replies of one model: their number, and their size in bytes."""
 
     model: str
     replies: int
@@ -129,7 +129,7 @@ def select(
 
 @contextmanager
 def _deleting() -> Iterator[None]:
-    """Raise the error that replies cannot be deleted, also if they cannot be read before."""
+    """Report an error of reading or deleting replies as a QabenchError that they cannot be deleted."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
@@ -138,7 +138,7 @@ def _deleting() -> Iterator[None]:
 
 
 def _judge_replies(model: str | None, before: float) -> list[tuple[bytes, str, str]]:
-    """Return key, model and text of the judges' replies made at or before a time."""
+    """Return key, model and JSON text of the judges' replies made at or before a time."""
     path = replies_path()
     if not path.is_file():
         return []

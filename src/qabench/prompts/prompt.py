@@ -28,7 +28,7 @@ class Prompt:
     """A system message (or None) and a user message with fields such as ``{question}``.
 
     Attributes:
-        name: the origin: "qabench", "official", or a file's name.
+        name: the origin: "qabench", "official", or "file:" with a file's name.
     """
 
     name: str
@@ -141,7 +141,7 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
 
 
 def origin_of(label: str | None, arguments: Mapping[str, Any]) -> str:
-    """Return the ``prompt`` argument that reads the prompt in a signature again.
+    """Return the ``prompt`` argument for which the prompt named in a signature is read again.
 
     Args:
         label: the prompt in the signature, such as "official-0123456789ab", or None if there is
