@@ -26,8 +26,8 @@ class ComparedSystems:
         spec: the score by which they are compared.
         systems: label -> score on all of the system's answers, the best first. Only systems that
             have the score.
-        pairs: all pairs with common questions on which both have a score, in the order of
-            ``systems``.
+        pairs: the pairs with common questions on which both have a score, in the order of
+            ``systems``. With a ``baseline``, only pairs with this system.
         test: "randomization" or "bootstrap".
         correction: how p-values are corrected over the pairs.
         resamples: the number of resamples of intervals and tests.

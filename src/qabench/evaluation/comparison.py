@@ -73,7 +73,7 @@ class Comparison(ComparedSystems, Displayed):
         return pd.DataFrame(rows)
 
     def tables(self) -> list[Table]:
-        """Return the tables of scores and of pairs. The last one has the notes of all tables."""
+        """Return the tables of scores and of pairs. Notes about the systems are in the last one."""
         tables = self.score_tables(hint=PYTHON_HINT)
         # A sentence about the samples of a log can be in both lists.
         sentences = dict.fromkeys([*self.notes, *sentences_about_systems(self)])

@@ -58,8 +58,8 @@ class Verdict:
 
     Attributes:
         keys: the keys of the values that decide.
-        cases: (values, "right", "wrong" or "none", text) for combinations of values. In the text,
-            "{key}" stands for a value of the row or of the detail.
+        cases: (values, result, text) for combinations of values. The result is "right", "wrong" or
+            "none". In the text, "{key}" stands for a value of the row or of the detail.
         otherwise: the result and the text of all other combinations.
     """
 

@@ -24,7 +24,7 @@ Facts = Mapping[str, tuple[str, str]]
 
 
 def signed(values: Mapping[str, Any], table: Facts) -> Json:
-    """Return the values that a table says are signed. Digests replace lists and objects."""
+    """Return all values but those that a table declares unsigned. Digests replace lists and objects."""
     fields: Json = {}
     for name, value in values.items():
         treatment, _ = table.get(name, (SIGNED, ""))

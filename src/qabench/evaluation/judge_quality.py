@@ -244,7 +244,7 @@ def judge_pairs(qualities: Sequence[Quality], **testing: Any) -> list[JudgePair]
             if item.id in second_by_id:
                 first_items.append(item)
                 second_items.append(second_by_id[item.id])
-                # Both judges saw the same items, so the items of a question are swapped together.
+                # Items of one question are not independent, so they are swapped together.
                 clusters.append(item.independent_unit)
         if not first_items:
             continue

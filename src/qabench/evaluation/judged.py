@@ -1,8 +1,8 @@
 """Items that a model judged, and the scores from its verdicts, corrected by human labels.
 
-A benchmark says which of its scores are verdicts of a model (``Benchmark.judged``). People labeled
-a random part of the same items. The corrected values estimate the scores that people's labels of
-all items would give, and are never official.
+A benchmark says which of its scores are verdicts of a model (``Benchmark.judging``). People label a
+random part of the same items. The corrected values estimate the scores that people's labels of all
+items would give, and are never official.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Labels:
     """Human labels by item.
 
     Attributes:
-        source: the file, or "dataset".
+        source: where the labels come from, for messages: a file, "dataset", or a phrase.
         by_item: (item id, system) -> label. The system is "" if the labels are for any system.
         of_dataset: whether the labels are from the dataset. Then the item ids begin with the name
             of the score.
@@ -232,7 +232,8 @@ def corrected(
     """Return the corrected scores of one system, and sentences about labels that were not used.
 
     Raises:
-        InputError: no label is for an item of these scores, or too few labels are.
+        InputError: no label is for an item of these scores, or too few labels are, or a label is not
+            a number from 0 to 1.
     """
     corrections = []
     other_answers: list[str] = []

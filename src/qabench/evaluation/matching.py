@@ -98,7 +98,7 @@ def with_lower_better(evaluations: Sequence[Evaluation], names: Sequence[str]) -
     for evaluation, with_lower in zip(evaluations, changed, strict=True):
         if evaluation.benchmark and with_lower.score_specs != list(evaluation.score_specs):
             raise InputError(
-                f"{evaluation.benchmark} declares whether the higher values of its scores are better; "
+                f"{evaluation.benchmark} declares whether higher values of its scores are better; "
                 "leave out --lower-is-better"
             )
     return changed

@@ -38,8 +38,8 @@ class Pair:
         second: the label of the other system.
         difference: first minus second, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
-        wins: the number of questions on which the first is better: if it had the second's answer to
-            this question only, its score would be lower (or for an error rate, higher).
+        wins: the number of questions on which the first is better. If a score is not a mean,
+            ``pair_tests.contributions`` says on which questions it is.
         ties: the number of questions whose answers make no difference to the score.
         losses: the number of questions on which the second is better.
         n: the number of questions.

@@ -76,7 +76,7 @@ def paper_table(
     """Return columns as a table, with notes for its readers.
 
     Args:
-        columns: at least one. Each has the scores of all evaluations.
+        columns: at least one.
         evaluations: label -> its evaluations, one per config.
         form: how scores are printed.
         titles: benchmark -> its title, such as "fanoutqa" -> "FanOutQA".

@@ -1,4 +1,4 @@
-"""Paired differences as a LaTeX table for a paper, narrow enough for one column of a page."""
+"""Paired differences as a LaTeX table for a paper, which fits in one column if names are short."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class PairRow:
 def pairs_latex(rows: Sequence[PairRow], sentences: Sequence[str], label: str) -> str:
     """Return paired differences as LaTeX, for the booktabs package.
 
-    A pair has two lines, with the interval below the difference, so that it fits in a column. Rows
-    that do not fit on the page are in further tables.
+    A pair has two lines, with the interval below the difference, so that most pairs fit in one column
+    of a page. Rows that do not fit on the page are in further tables.
 
     Args:
         rows: at least one. Rows with the same part are below a line with the name of the part.

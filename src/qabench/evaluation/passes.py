@@ -18,7 +18,9 @@ EVERY_K = 8
 
 
 def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
-    """Return an evaluation with pass@k and pass^k after each 0/1 score, if it has several samples.
+    """Return an evaluation with pass@k and pass^k of 0/1 scores with several samples per question.
+
+    These follow the score that they are computed from.
 
     Args:
         evaluation: the evaluation, whose records are the samples.

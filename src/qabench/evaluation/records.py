@@ -106,7 +106,7 @@ class SectionRow:
         score: the title of the score, such as "Recall of errors" or "MRR@k".
         at: the group's name, or the position on the x axis of a curve, such as the cutoff k.
         interval: the value with its 95% interval.
-        n: the number of ``ExtraSection.unit`` that the value is computed from.
+        n: how many of ``ExtraSection.unit``, such as errors, the value is computed from.
     """
 
     system: str
@@ -120,7 +120,7 @@ class SectionRow:
 class ExtraSection:
     """A table and a chart of a report beyond scores, groups and comparisons.
 
-    ``Benchmark.report`` names them. Sections without rows are omitted.
+    ``Report.sections`` of a benchmark returns them. Sections without rows are omitted.
 
     Attributes:
         title: the heading, such as "Type of error". The axis of a curve is labeled with ``axis``.
@@ -149,7 +149,7 @@ class Score:
     Attributes:
         spec: the declaration of the score.
         interval: the value and its bounds.
-        n: the number of ``spec.unit`` that the score is a mean over.
+        n: how many of ``spec.unit``, such as questions, the score is computed from.
         left_out: the number of records that are not in the mean.
     """
 

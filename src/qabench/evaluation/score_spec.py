@@ -10,8 +10,8 @@ from typing import Any
 from qabench.errors import InputError, unknown_name
 
 CUTOFF = "@k"
-# The last part of a name such as "match.mean". A harness that reduces epochs in several ways names
-# their mean like this.
+# The last part of a name such as "match.mean": the mean of a score whose epochs another harness
+# also reduced in another way (see ``qabench.runs.aggregates``).
 MEAN = "mean"
 Names = Sequence[str] | str | None
 """Names of scores and of groups: a list, a string with commas, or None for the default."""
@@ -216,7 +216,7 @@ def stems(names: Names) -> list[str] | None:
         for name in text.split(","):
             stem, _ = pass_of(name.strip())
             stems_of_text.append(stem)
-        # A text is not split, because a harness's name of a score can contain a comma.
+        # The names of a text stay together, because a harness's name of a score can contain a comma.
         all_stems.append(",".join(stems_of_text))
     return all_stems
 

@@ -145,7 +145,7 @@ class Scorer:
     concurrency: int = 16
 
     def outcome(self, item: Item) -> Outcome:
-        """Return the outcome of one item. An item that cannot be scored has a problem."""
+        """Return the outcome of one item. If the item cannot be scored, the outcome has a problem."""
         raise NotImplementedError
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
@@ -179,8 +179,8 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Return a scorer's outcome of each item. All adapters call scorers through this function.
 
-    Scorers of other packages may raise or return anything. All of that becomes one kind of error,
-    which names the benchmark, the question and the value.
+    Scorers of other packages may raise or return anything. An exception or an invalid result becomes
+    an InputError that names the benchmark, the question and the value.
 
     Args:
         scorer: the scorer.
@@ -190,8 +190,8 @@ def outcomes_of(
         progress: see ``Scorer.score``.
 
     Raises:
-        InputError: the scorer raised an exception that is not qabench's, or did not return one
-            ``Outcome`` per item with numbers as scores.
+        InputError: a scorer of another package raised an exception that is not qabench's, or a
+            scorer did not return one ``Outcome`` per item with numbers as scores.
     """
     if ids is None:
         ids = [str(number) for number in range(1, len(items) + 1)]
@@ -221,7 +221,10 @@ def outcomes_of(
 
 
 def _with_statuses(outcome: Outcome, fields: Mapping[str, Any], scorer: Scorer) -> Outcome:
-    """Set the status of groups that a prediction has nothing for, or of the whole outcome."""
+    """Set the status of groups that a prediction has nothing for.
+
+    If it has nothing for any group, the status of the whole outcome is set.
+    """
     if outcome.status != ANSWERED:
         return outcome
     reads = scorer.reads

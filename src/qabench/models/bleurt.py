@@ -113,9 +113,9 @@ def load_bleurt(model: str | None = None) -> BleurtModel:
 
     Args:
         model: a folder, or a name on the Hub, perhaps with a revision. Default:
-            QABENCH_BLEURT_MODEL, or else ``MODEL``. See ``qabench.models.loader.locate``. The
-            original package ``bleurt`` (TensorFlow) scores with the folder of one of its
-            checkpoints, such as the unpacked BLEURT-20.
+            QABENCH_BLEURT_MODEL, or else ``MODEL``. See ``qabench.models.loader.locate``. If the
+            folder is a checkpoint of the original package ``bleurt`` (TensorFlow), such as the
+            unpacked BLEURT-20, that package computes the scores.
 
     Raises:
         MissingExtra: a package is not installed.

@@ -1,8 +1,9 @@
 """The loader of neural models, shared by BLEURT, entailment and dense retrieval.
 
-Every model is loaded at a commit, which signatures contain. A model's own code is never executed.
-Weights from the Hub are read from safetensors, except for two official models, whose authors
-publish only PyTorch pickles. transformers reads pickles without executing code in them.
+A model from the Hub is loaded at a commit, which signatures contain. For a folder, they contain a
+digest of its weights. A model's own code is never executed. Weights from the Hub are read from
+safetensors, except for two models (``PICKLED``) that are published only as PyTorch pickles.
+transformers reads pickles without executing code in them.
 """
 
 from __future__ import annotations

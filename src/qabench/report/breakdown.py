@@ -16,7 +16,7 @@ MOST_GROUPS = 15
 
 
 def breakdown(runs: Mapping[str, Evaluation], grouping: str, title: str) -> Row | None:
-    """Return the scores of the largest groups by run, or None if there are fewer than two groups.
+    """Return the scores of the largest groups by run. None if there are too few groups, or no scores.
 
     Returns:
         "key" (the grouping), "title", "groups" (the names of the groups that are shown) and "rows",

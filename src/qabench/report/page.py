@@ -47,7 +47,8 @@ def build_report(runs: Sequence[Evaluation], out: Path, tables: Sequence[Table] 
         The path of the page, a self-contained file.
 
     Raises:
-        InputError: an evaluation has no records.
+        InputError: there is no evaluation, one has no records, or logs of another task have
+            different questions.
         MissingExtra: jinja2 is not installed (extra ``report``).
         QabenchError: the folder cannot be written.
     """

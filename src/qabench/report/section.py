@@ -78,7 +78,7 @@ class Section:
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Return the comparisons by score, without scores that fewer than two runs have."""
+        """Return the comparisons by score, without scores by which no two runs can be compared."""
         scored = {label: run for label, run in self.runs.items() if self.scores[label]}
         if len(scored) < 2:
             return {}
@@ -171,7 +171,7 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
     Runs that were resumed by another run are left out.
 
     Raises:
-        InputError: an evaluation has no records.
+        InputError: an evaluation has no records, or logs of another task have different questions.
     """
     current, superseded = without_superseded(runs)
     if empty := [run for run in current if not run.records]:

@@ -111,7 +111,7 @@ def with_reducers(evaluation: Evaluation, reducers: Mapping[str, Sequence[str]])
             # A score that another harness wrote has one column, so each row has one number.
             for rows in rows_by_question(spec, evaluation.columns()).values():
                 values.append(reducer([row[0] for row in rows]))
-            # A question with fewer epochs than k has no pass@k.
+            # A question with fewer epochs than k has no pass@k. Then the score is left out.
             if all(map(isfinite, values)):
                 specs.append(_reduced(spec, name, reducer))
     return with_passes(replace(evaluation, score_specs=specs))
@@ -155,7 +155,11 @@ def _reducer(name: str) -> Callable[[Sequence[float]], float] | None:
 
 
 def reduced_name(score: str, reducer: str | None, several: bool) -> str:
-    """Return qabench's name for a score after a reducer, such as "match.max" or "match.pass@2"."""
+    """Return qabench's name for a score after a reducer, such as "match.max" or "match.pass@2".
+
+    ``several`` says that several epochs were reduced otherwise than by their mean. If it is false,
+    the score keeps its name.
+    """
     if not several or reducer is None:
         return score
     short = reducer.replace("pass_at_", "pass@").replace("pass_k_", "pass^")
@@ -184,7 +188,7 @@ def reported_by_inspect(
     as it is. The other metrics, such as the perplexity of a corpus, do not follow from one number
     per sample.
     """
-    # Pairs of a reducer's name and the mean that it belongs to.
+    # Pairs: a reducer's name, or None, and the mean of the scores that it returned.
     means: list[tuple[str | None, Reported]] = []
     reducers: dict[str, list[str]] = {}
     other_metrics: list[Reported] = []

@@ -21,7 +21,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
     """Return the log of another package's task as one evaluation in a list, or [] for other files.
 
     Raises:
-        InputError: the log is damaged.
+        InputError: the log is damaged, or has no samples.
     """
     if path.suffix == ".json" and not starts_as_log(path):
         return []

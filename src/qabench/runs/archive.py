@@ -35,7 +35,7 @@ def open_archive(path: str | Path) -> Iterator[zipfile.ZipFile]:
 def check_archive(path: Path) -> None:
     """Compare each member of a log with its checksum, and name a damaged one in the InputError.
 
-    Inspect's reader does not compare them, so a flipped bit could change an answer or a score.
+    Inspect's reader ignores checksums, so a flipped bit could change an answer or a score.
     """
     name = "its table of contents"
     try:

@@ -31,7 +31,9 @@ def with_asked_texts(
 ) -> Evaluation:
     """Add ``asked_text`` to signatures if questions were not asked as the setting prescribes.
 
-    If a signature lacks the field, the first messages of every question are the setting's.
+    The field also says if the questions could not be compared. Without it, the first messages of
+    every question that was asked are the setting's. Signatures of scores that depend on no model
+    never have it.
 
     Args:
         evaluation: the evaluation of a qabench task's log, from a run with the setting's own
@@ -133,7 +135,7 @@ def _fits(expected: str, text: str) -> bool:
 
 
 def with_edited_answers(evaluation: Evaluation) -> Evaluation:
-    """Add the number of answers that are not among the replies in the log to signatures, if any."""
+    """Add to signatures how many answers are not among the replies in the log, if there are any."""
     logs = benchmark_of(evaluation.benchmark).logs()
     edited = 0
     for record in evaluation.records:

@@ -86,8 +86,8 @@ def compare(
         by: groupings, such as "domain": the systems are also compared on each group.
         human: human labels, with which a judge's scores and their differences are corrected. See
             ``qabench.evaluate_predictions``.
-        cluster: a field of the questions of logs, or a grouping: questions with the same value are
-            swapped together.
+        cluster: a field of the questions of logs, or a grouping: intervals and tests treat the
+            questions with the same value as one unit.
         lower_is_better: names of another task's scores for which lower values are better, such as
             error rates.
         baseline: the label of the system that all others are compared with. None for all pairs.
@@ -184,7 +184,7 @@ def compare(
 
 
 def _by_task(evaluations: Sequence[Evaluation]) -> list[list[int]]:
-    """Return the positions of the evaluations by task, or one list if all can be compared."""
+    """Return the positions of the evaluations by task, or one list if all are compared at once."""
     everything = list(range(len(evaluations)))
     by_questions = grouped((evaluations[position].questions, position) for position in everything)
     tasks = list(by_questions.values())
@@ -305,7 +305,7 @@ def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) ->
 def _chosen(
     benchmark: Benchmark, names: Names, evaluations: Sequence[Evaluation]
 ) -> list[ScoreSpec]:
-    """Return the named scores that an evaluation has, or by default the benchmark's main score."""
+    """Return the named scores that any evaluation has, or by default the benchmark's main score."""
     if names is None:
         return list(filter(None, [benchmark.headline_score(evaluations)]))
     declared: dict[str, ScoreSpec] = {}
@@ -390,7 +390,10 @@ def _with_common_groups(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _check(evaluations: Sequence[Evaluation], notes: Sequence[str]) -> None:
-    """Raise InputError for fewer than two systems, repeated systems, or systems on different tasks."""
+    """Raise InputError for too few or repeated systems, or benchmarks without common questions.
+
+    Systems of several benchmarks are allowed if two of the systems are on the same questions.
+    """
     if len(evaluations) < 2:
         sentence = "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         raise InputError(". ".join([sentence, *notes]))

@@ -22,7 +22,7 @@ from qabench.io.workers import run_sync
 from qabench.llm.exchange import Answered, ChatRequest
 from qabench.llm.token_estimates import prompt_tokens, reply_tokens
 
-# The number of questions whose passages are searched for at the same time.
+# The maximum number of questions whose passages are searched for at the same time.
 CONCURRENCY = 8
 # The number of characters of a reason that are shown.
 MAX_REASON = 200
@@ -97,7 +97,7 @@ class NamedModel:
 
     @property
     def context_length(self) -> int | None:
-        """The length of the context window that Inspect knows by the name."""
+        """The length of the context window of the model with this name, if Inspect knows it."""
         from qabench.runs.models import known_window
 
         return known_window(self.name)
@@ -126,7 +126,7 @@ class CountingConversation:
         """Record nothing."""
 
     def at_most(self, count: int, what: str) -> AbstractAsyncContextManager[Any]:
-        """Return a context without a limit."""
+        """Return a context that no other call shares, so that nothing has to wait."""
         return asyncio.Semaphore(count)
 
     async def ask(self) -> None:

@@ -1,4 +1,4 @@
-"""Estimates the calls, the tokens and the cost of a run."""
+"""Estimates the calls and the tokens of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qabench.runs.task_options import check_task_options
 class RunEstimate(Plan):
     """The calls that a run would make.
 
-    ``warning`` is a sentence about questions that are not counted, or None.
+    ``warning`` is a sentence about questions whose calls are not all counted, or None.
     """
 
     warning: str | None = None

@@ -68,7 +68,7 @@ def facts_of(log: Log) -> Json:
 
 
 def _shown(value: Any) -> Any:
-    """Return the value of an argument without folders, and a digest of a long text."""
+    """Return an argument as signatures show it: a path without folders, a long text as a digest."""
     if not isinstance(value, str):
         return value
     if len(value) > LONGEST:

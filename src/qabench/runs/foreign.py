@@ -47,7 +47,8 @@ _DATE = re.compile(r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+$")
 def number_of(value: object) -> float | None:
     """Return a value of a log as a number.
 
-    C, P, I and N (correct, partly, incorrect, no answer), yes and no are numbers, too.
+    C, P, I and N (correct, partly, incorrect, no answer), yes and no, and true and false are numbers,
+    too. Case does not matter.
 
     Examples:
         >>> number_of("P"), number_of(True), number_of("0.25"), number_of([1, 2])
@@ -69,7 +70,7 @@ def number_of(value: object) -> float | None:
 
 
 def numbers_of(values: Mapping[str, object]) -> dict[str, float]:
-    """Return the values that are numbers or verdicts, by name, which is NAME.KEY in a dictionary."""
+    """Return the numbers and verdicts by name. A value in a dictionary gets the name NAME.KEY."""
     numbers: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

@@ -44,7 +44,7 @@ Reply = str | dict[str, Any]
 # The row is typed as a dict, so that functions with ``row: dict[str, Any]`` and with ``row:
 # Mapping`` fit.
 Answer = Callable[[str, dict[str, Any]], Reply | Awaitable[Reply]]
-# In the file of answers, the field for the exception that a question raised.
+# In the file of answers, the field for the exception that the function raised for a question.
 ERROR = "error"
 # In the same file, the field for the name and the digest of the function that answered.
 FUNCTION = "function"
@@ -85,7 +85,7 @@ def run(
         keep_answers: also count the answers of another function in this file. Signatures then name
             both functions.
         concurrency: the maximum number of questions that are answered at once.
-        limit: answer only the first questions.
+        limit: the number of questions to answer, from the first. None for all.
         progress: called with the number of answered questions, and the number of all questions.
         **options: for a function, the options of ``qabench.evaluate_predictions``, such as
             ``scores``. For a model, the options of ``qabench.runs.running.start``, such as
@@ -204,7 +204,7 @@ async def _ask(
     concurrency: int,
     progress: Progress,
 ) -> None:
-    """Add the missing predictions, and write each to the file as soon as it is computed.
+    """Add the missing predictions, and append each to the file as soon as it is computed.
 
     If the run ends early, no further question is asked, and the answers in flight are awaited and
     written.
@@ -302,7 +302,8 @@ def _prediction(benchmark: Benchmark, function: str, id: str, reply: Reply) -> J
 def _answered_before(path: Path, questions: Row, function: str | None) -> dict[str, Json]:
     """Return the predictions in the file that did not fail, and remove all others from the file.
 
-    Raises InputError if another function than ``function`` gave them. None allows every function.
+    Raises InputError if a function other than ``function`` gave one of them, or if a line answers no
+    question of ``questions``. None allows every function.
     """
     check_writable(path)
     if not path.exists() or not path.stat().st_size:
@@ -338,8 +339,8 @@ def name_with_digest(function: Callable[..., Any]) -> str:
     """Return the name of a function, and a digest of it.
 
     Two functions with the same source have different digests if their defaults or closures differ.
-    In one process, a function keeps the digest of its first run, even if it changes lists and
-    objects that it refers to.
+    In one process, a function keeps its first digest, even if it changes lists and objects that it
+    refers to.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
     constants = _text(function, True, {})

@@ -27,7 +27,7 @@ Human = str | Path | Mapping[str, float] | Labels
 YES = {"1", "true", "yes", "y", "right", "correct"}
 NO = {"0", "false", "no", "n", "wrong", "incorrect"}
 SEED = 0
-ALLOWED = "1 or 0, yes or no, true or false, a number, or empty for no label"
+ALLOWED = "1 or 0, yes or no, true or false, right or wrong, correct or incorrect, a number, or empty for no label"
 
 
 def read_labels(source: str | Path | Mapping[str, float]) -> Labels:
@@ -37,7 +37,8 @@ def read_labels(source: str | Path | Mapping[str, float]) -> Labels:
     another answer are not used. Rows without a label are left out.
 
     Raises:
-        InputError: the file cannot be read, a label has another value, or an item has two labels.
+        InputError: the file cannot be read or has no labels, a label or a weight is not allowed, or
+            an item has two different labels.
     """
     if not isinstance(source, str | Path | Mapping):
         raise InputError(

@@ -46,8 +46,9 @@ _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
 def read_header(path: str | Path) -> EvalLog:
     """Return the log of a qabench task without its samples, for a run that resumes it.
 
-    Raises InputError if the file does not exist, is not an Inspect log (.eval), is damaged, or is
-    the log of another task.
+    Raises:
+        InputError: the file does not exist, is not an Inspect log, is damaged, or is the log of
+            another task.
     """
     log = _read(path, header_only=True)
     check_is_own(path, log.eval.task, log.metadata)

@@ -239,7 +239,10 @@ def _differing_prompts(
     metadata: Mapping[str, Any],
     in_template: bool,
 ) -> Json:
-    """Return a field with the number of prompts that are not the benchmark's, or {} if all are."""
+    """Return the field ``asked_text``, or {} if all prompts are the benchmark's.
+
+    The field has the number of the other prompts, or says why prompts could not be compared.
+    """
     contexts = [(str(document_id(doc)), context) for doc, context, _ in _calls(rows)]
     if not contexts:
         return {"asked_text": "not recorded"}

@@ -38,7 +38,7 @@ QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", 
 
 
 def read_lm_eval(path: Path) -> Evaluation:
-    """Return a file ``samples_TASK_DATE.jsonl``.
+    """Return the evaluation in a file ``samples_TASK_DATE.jsonl``.
 
     Scores of several filters are named SCORE,FILTER, as in the harness. The model and the direction
     of scores are in the file ``results_DATE.json`` next to it, if there is one.

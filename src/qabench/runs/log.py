@@ -86,7 +86,7 @@ def header_of(path: str | Path) -> Log:
     """Return the header of the log of any task, without importing Inspect if possible.
 
     Raises:
-        InputError: see ``read_run``.
+        InputError: the file does not exist, is not an Inspect log, or is damaged.
     """
     check_is_file(path)
     try:
@@ -99,7 +99,7 @@ def header_of(path: str | Path) -> Log:
 
 
 def read_samples(path: str | Path, log: Log) -> tuple[Log, list[Sample]]:
-    """Return a log's header with the ids of all questions, and the samples in this order.
+    """Return a log's header with the ids of all questions, and the samples in the order of the ids.
 
     Inspect is imported only if the log has a form that the plain reader does not know, because
     importing it takes longer than reading most logs.

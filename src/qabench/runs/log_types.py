@@ -131,7 +131,7 @@ class Sample:
         error: why the sample failed.
         limit: the limit that stopped the sample, such as "limit of token: 500".
         usages: one for each model.
-        seconds: the time without waiting for other samples.
+        seconds: Inspect's working time: without waiting for shared resources and for retries.
         metadata: what the task says about the question.
         scores: the scores by the name of their scorer.
         is_invalidated: whether somebody invalidated the sample with Inspect's command.
@@ -171,7 +171,7 @@ def shown_message(role: str, text: str, calls: Sequence[tuple[str, object]]) -> 
 
 
 def in_order(log: Log, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples of the header's questions, in its order. Of repeated ones, keep the last."""
+    """Return the samples in the order of the header's questions. Of repeated ones, keep the last."""
     positions = log.positions
     by_key: dict[tuple[int, int], Sample] = {}
     for sample in samples:

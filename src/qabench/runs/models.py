@@ -51,7 +51,8 @@ SECONDS_IN_SILENCE = 2.0
 # The first call only shows whether the model answers, so its reply is short.
 TOKENS = 16
 # Providers whose model is created but not called: creating it starts a server or loads the weights.
-# If a separate object was called first, the run would repeat that. The last two are for tests.
+# If a separate object was called first, the run would repeat that. "mockllm" is for tests, and "none"
+# stands for no model.
 NOT_CALLED = (
     "vllm",
     "vllm-completions",
@@ -84,8 +85,8 @@ def probe(
 ) -> Any:
     """Call a model once with the parameters of the run, and return what Inspect's ``eval`` takes.
 
-    This is the model's name, or the model itself if its weights are loaded in this process, so that
-    they are loaded only once.
+    This is the model's name, or the model itself if it is of ``IN_PROCESS``, so that its weights are
+    loaded only once. Models of ``NOT_CALLED`` are created, but not called.
 
     Args:
         model: Inspect's name of the model.
@@ -233,7 +234,7 @@ def make_model(
     shown = model
     folder = (model_args or {}).get("model_path")
     if isinstance(folder, str):
-        # Other values may be names on the Hub.
+        # A value that does not look like a folder may be a name on the Hub.
         if folder.startswith(("/", "~", ".")) and not Path(folder).expanduser().exists():
             raise InputError(f"the model {model}: the folder {folder} (model_path) does not exist")
         shown = f"{model} in {folder}"

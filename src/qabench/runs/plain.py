@@ -1,8 +1,8 @@
 """Reads finished logs without Inspect AI, whose import takes longer than scoring.
 
 Only logs of Inspect 0.3.285 or later are read here. For everything else (another version of the
-format, values of other types, references to attachments), the functions raise ``Unfamiliar``, and
-Inspect's classes read the log.
+format, values of other types, references to attachments), the functions raise an exception, such as
+``Unfamiliar``, and Inspect's classes read the log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from qabench.runs.log_types import (
 
 # The oldest version of Inspect whose logs are read without it.
 OLDEST = (0, 3, 285)
-# The maximum size of a sample. Inspect can read a part of a larger one.
+# The maximum size of the header or a sample. Inspect can read a part of a larger one.
 MAX_BYTES = 64 << 20
 FINISHED = ("success", "error", "cancelled")
 # The kinds of the fields that are read (see ``qabench.runs.log_fields``).

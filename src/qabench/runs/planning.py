@@ -139,8 +139,8 @@ def plan(
         **options: options of scoring, as in ``qabench.compare``.
 
     Raises:
-        InputError: an impossible difference or power, another number of systems than two, or, if no
-            systems are given, a score that is not a mean.
+        InputError: an impossible difference or power, or systems that are not two or do not differ.
+            Without systems also a score that is not a mean, or that has no published values.
     """
     if not 0 < difference < 1:
         raise InputError(f"the difference is {difference}; allowed: a number between 0 and 1")
@@ -192,8 +192,8 @@ def _of_systems(
     # Split the variance: further epochs only reduce the part within questions.
     if within is None:
         notes.append(
-            "further epochs: unknown, because the systems have one answer per question; "
-            "with several, the variance within questions is known"
+            "further epochs: unknown; the variance within questions is known only if both systems have several "
+            "answers per question, and the score is a mean over answers"
         )
         counts: Sequence[int] = (epochs,)
         between = observed
@@ -231,7 +231,8 @@ def _within(comparison: Comparison, spec: ScoreSpec) -> tuple[float | None, floa
 
     Returns:
         The variance within questions of the difference of two answers, its part in the variance of
-        the difference of the questions' means, and the number of epochs.
+        the difference of the questions' means, and the largest number of epochs. The variance is
+        None if a system has only one answer per question, or the score is not a mean over answers.
     """
     variances, epochs = [], []
     of_means = 0.0

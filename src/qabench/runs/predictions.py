@@ -39,16 +39,16 @@ def evaluate_predictions(
         name: the benchmark, such as "fanoutqa".
         config: the config's name, such as "dev". None for the benchmark's default. It can be left
             out: ``evaluate_predictions("fanoutqa", predictions)``.
-        predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
-            input, or a list of objects with an "id" and the benchmark's fields, such as "answer",
-            a frame with these columns (pandas, polars, Arrow, datasets), a dict of id to answer, or
-            the path of a log of a run.
+        predictions: the path of a file (JSONL, JSON, CSV, TSV or Parquet, also compressed with
+            gzip) or of the log of a run, "-" for standard input, a list of objects with an "id" and
+            the benchmark's fields, such as "answer", a frame with these columns (pandas, polars,
+            Arrow, datasets), or a dict from ids to answers.
         scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"). None for
             the benchmark's default groups.
         questions: a file of questions in the benchmark's official format, used instead of a
             config's questions.
         progress: called with the number of units processed, and of all units.
-        human: labels of people for a random part of the answers, by which scores of a judge are
+        human: labels of people for a random part of the answers, with which scores of a judge are
             corrected (``Evaluation.corrections``): a table with the columns id and label, labels
             by id, "dataset" for those of the benchmark's dataset, or "dataset:N".
         **options: options of the benchmark. ``qabench score --help`` lists them.
@@ -59,7 +59,7 @@ def evaluate_predictions(
 
     Raises:
         InputError: an unknown name of a benchmark, config, score or option, a file that cannot be
-            read, or one with several systems (see ``by_system``).
+            read, or one with answers of several systems.
         SourceError: the benchmark's data is not available.
         MissingExtra: a score needs a package that is not installed.
     """

@@ -150,9 +150,9 @@ def resume(
 
     For a run that was started on this machine, the log is enough: all options are read from it. A
     log from elsewhere is data, not configuration: only a task of qabench is run, with the same
-    questions, and the only options that are read are choices of the task, options of sampling, the
-    seed and the limit of tokens. All others must be repeated. If the run is complete, nothing is
-    asked, and the path of its log is returned.
+    questions, and the only options that are read are choices of the task, the selection of the
+    questions, and generation options, such as the temperature and the seed. All others must be
+    repeated. If the run is complete, nothing is asked, and the path of its log is returned.
 
     Args:
         log: the log of the run.
@@ -170,8 +170,9 @@ def resume(
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
     Raises:
-        InputError: as for ``start``, or another process resumes the log. The other errors are those
-            of ``start``, too.
+        InputError: as for ``start``, or the file is not a log of a task of qabench, an option was
+            not repeated, or another process resumes the log. The other errors are those of
+            ``start``, too.
     """
     trusted = checked_log(
         log,
@@ -242,9 +243,10 @@ def _writing_options(cache: bool, solver: str | None) -> dict[str, Any]:
     """Return the options of Inspect that say when finished answers are written to the log.
 
     By default, Inspect collects up to 10 answers for a minute. If the process is killed, they are
-    only in its database in the user's folder, which a container loses. With the cache, they can be
-    asked again at no cost. Otherwise, and for a solver, whose tools are not cached, each answer is
-    written as soon as it is finished. That takes 2 ms more per question, because the log is copied.
+    only in its database in the user's folder, which a container loses. With the cache, asking those
+    questions again costs nothing. Otherwise, and for a solver, whose tools are not cached, each
+    answer is written as soon as it is finished. That takes 2 ms more per question, because the log
+    is copied.
     """
     if cache and not solver:
         return {}

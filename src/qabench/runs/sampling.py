@@ -18,8 +18,8 @@ from qabench.stats.prediction_powered import expected_width
 
 # Stratify by the judge's verdict.
 VERDICT = "verdict"
-# Correlations of verdicts and labels, to say how narrow an interval will be: for an unknown judge,
-# and for a good one.
+# Correlations of verdicts and labels, to say how narrow an interval will be: for a judge that
+# guesses, and for a good one.
 CORRELATIONS = {"if the verdicts say nothing": 0.0, "if verdicts and labels correlate at 0.7": 0.7}
 # A variance needs two labels of each group.
 MIN_OF_GROUP = 2
@@ -35,7 +35,7 @@ class LabelSample:
         score: the name of the judged score.
         rows: the rows of the table, each without a label unless the item has no answer.
         columns: its columns.
-        n: the number of items that were judged, for one system.
+        n: the number of items that were judged for every system.
         labels: the number of items to label, for one system.
         widths: assumption -> the expected width of the interval.
         notes: sentences about the sample.
@@ -80,7 +80,8 @@ def sample(
             group, with weights.
 
     Raises:
-        InputError: nothing is judged, too few items, or an unknown score or grouping.
+        InputError: nothing is judged, too few or too many labels, an unknown score or grouping, or a
+            grouping with one group.
     """
     # Find the items that were judged for every system.
     judged = [_score_of(evaluation, score) for evaluation in evaluations]

@@ -1,4 +1,4 @@
-"""Scores the stored answers of any task's log with a benchmark's scorer, without a model."""
+"""Scores the stored answers in logs of other tasks with a benchmark's scorer, without a model."""
 
 from __future__ import annotations
 

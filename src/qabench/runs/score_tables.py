@@ -151,6 +151,7 @@ def _score(row: TableRow, column: str) -> float | None:
         number = number_of(value if isinstance(value, str | int | float) else str(value))
     if number is None:
         raise InputError(
-            f"{row.where}: the column {column!r} is {value!r:.60}; allowed: a number, yes or no, or nothing"
+            f"{row.where}: the column {column!r} is {value!r:.60}; allowed: a number, yes or no, true or "
+            "false, Inspect's C, P, I or N, or nothing"
         )
     return number

@@ -43,7 +43,10 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
 
 
 def _with_cutoffs_named(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
-    """Add scores that were asked for at a cutoff that was not computed to the problems."""
+    """Add to the problems which scores were asked for at a cutoff that was not computed.
+
+    If that is true of all scores, it is the reason why nothing is scored.
+    """
     problems = cutoffs_not_computed(evaluation, specs)
     if len(problems) == len(specs):
         evaluation = replace(evaluation, unscored="; ".join(problems))
@@ -53,7 +56,7 @@ def _with_cutoffs_named(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> E
 
 
 def cutoffs_not_computed(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> list[str]:
-    """Name the scores at cutoffs that were not computed, and those that were, one per sentence."""
+    """Say, for each score at a cutoff that was not computed, which cutoffs were computed."""
     if not evaluation.benchmark:
         return []
     families = {spec.name: spec for spec in benchmark(evaluation.benchmark).scores}

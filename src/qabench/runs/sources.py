@@ -51,7 +51,7 @@ def read_evaluations(
 ) -> Evaluations:
     """Return the evaluations of logs, folders of logs and files of predictions.
 
-    Evaluations among the paths are returned as they are. Files joined by commas are samples of one
+    Evaluations among the paths are not scored again. Files joined by commas are samples of one
     system. NAME=FILE names a system. Logs of a folder that have no answers yet are left out. Files
     of predictions need ``benchmark``. The logs must be of this benchmark and config, too.
 
@@ -81,7 +81,7 @@ def read_evaluations(
         systems: list[Evaluation] = []
         for file in files:
             # pass@k is computed below, when all samples are together. One file has only the score
-            # that it is computed from.
+            # that pass@k is computed from.
             systems += _read(file, benchmark, config, notes, scores=stems(scores), **options)
         if len(files) > 1:
             systems = _samples_of_systems(systems)
@@ -140,8 +140,8 @@ def _with_named_passes(
 def name_and_path(argument: str | Path) -> tuple[str, str | Path]:
     """Return the name and the path of NAME=FILE, or "" and the path of a file without a name.
 
-    If the name of a file or of its folder has an equals sign, it is not taken for NAME=FILE.
-    Several files, joined by commas, are files if the first one exists.
+    An existing path with an equals sign is not taken for NAME=FILE. Neither are several paths,
+    joined by commas, if the first one exists.
     """
     name, equals, path = str(argument).partition("=")
     first_file = str(argument).partition(",")[0]

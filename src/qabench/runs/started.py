@@ -15,7 +15,7 @@ from typing import Any
 from qabench.io.files import cache_dir
 
 FOLDER = "started-runs"
-# The fields of Inspect's EvalSpec that name code, models and servers, or that multiply the price.
+# The fields of Inspect's EvalSpec that can name code, models, servers and files.
 FIELDS = ("task", "task_args_passed", "model", "model_base_url", "model_args", "solver")
 
 

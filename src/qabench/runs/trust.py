@@ -47,7 +47,8 @@ GENERATION_OPTIONS = (
     *("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"),
     *("max_tokens", "seed", "reasoning_effort"),
 )
-# All other options are read only from logs of runs that the cache notes as started on this machine.
+# Options that name code, models or servers are read only from logs of runs that the cache notes as
+# started on this machine.
 NOT_STARTED_HERE = (
     "no note in the cache says that a run with these options was started on this machine (the log is from "
     "elsewhere or was edited, or the cache was deleted or moved)"
@@ -98,8 +99,10 @@ def checked_log(
 
     Options that are not read from the log come from the user's call, and must equal those in the
     log. ``check_task`` makes the checks that need the task. The log of a complete run is returned as
-    it is, because no question is asked again. Raises InputError if it is not a log of a task of
-    qabench, or an option was not repeated.
+    it is, because no question is asked again.
+
+    Raises:
+        InputError: the file is not a log of a task of qabench, or an option was not repeated.
     """
     log = whole_log(path)
     spec = log.eval
@@ -340,7 +343,11 @@ def _is_empty(sample: EvalSample) -> bool:
 
 
 def check_task(path: str | Path, task: Task) -> None:
-    """Raise InputError if a log has other questions than its task, or options that are not read."""
+    """Raise InputError if a log cannot be resumed with its task.
+
+    Its options select another number of questions of the task than it has, or an option that is not
+    read from logs has a value that differs from the task's.
+    """
     log = read_header(path)
     spec = log.eval
     # Each option that is not read from a log, with its value there and the task's own.

@@ -72,7 +72,7 @@ class Watch:
     Attributes:
         log_dir: the folder of the log.
         on_log: called with the log's path before the first question.
-        on_progress: called with the number of answered questions and of all questions.
+        on_progress: called with ``done`` and ``total``.
         say: called with a sentence when the user has to wait, and why.
         max_calls: the maximum number of calls to servers, including retries and the first call,
             which checks the model. A model in this process makes no calls, so its replies are
@@ -85,8 +85,8 @@ class Watch:
         replies: the number of replies from servers so far.
         tokens: the number of tokens of prompts and replies so far.
         cost: the cost of these tokens by ``prices``.
-        done: the number of answered questions.
-        total: the number of all questions.
+        done: the number of answered questions, each counted once per epoch.
+        total: the number of questions to answer, counted in the same way, without ``reused``.
         stopped: why the run was stopped before its end, or None.
         limit_reached: which limit is reached, or None. The run then stops as soon as no reply is in
             flight.
@@ -94,13 +94,13 @@ class Watch:
         log: the log of the run. None before it has started.
         reused: the number of answered questions in the log that is resumed.
         failing_since: the time of the first failed call since the last reply. None after a reply.
-        locks: the locks of the run's logs, until it ends.
+        locks: the locks of the run's logs, until the run ends.
         gate: counts calls to servers, and holds further ones after a limit or an interrupt.
         is_interrupted: whether the user has interrupted the run, which then ends as soon as no
             reply is in flight.
         is_cancelled: whether Inspect has been told to end the run.
         estimated: the calls whose tokens were estimated, because the server does not report them.
-        handler: the handler of SIGINT while Inspect runs, which cancels everything.
+        handler: the handler of SIGINT that ``handle_signals`` has replaced. It cancels everything.
         timer: stops the run after a limit if no call or question ends for some seconds.
     """
 
@@ -357,7 +357,8 @@ def watching(
 ) -> Iterator[None]:
     """Report events to ``watch``, and turn signals and errors into exceptions of qabench.
 
-    Ctrl-C and SIGTERM raise ``Interrupted``, and all other errors raise InputError.
+    Ctrl-C and SIGTERM raise ``Interrupted``, and a limit raises QabenchError. Exceptions of other
+    packages become InputError, except PermissionError.
 
     Args:
         watch: receives the events.

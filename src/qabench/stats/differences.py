@@ -171,8 +171,8 @@ def student_bounds(
 ) -> tuple[float, float]:
     """Return Student's t interval from the leave-one-out differences of the jackknife.
 
-    The bounds are infinite if one of these differences is undefined. Without ``freedom``, the
-    degrees of freedom follow from the kurtosis of the differences.
+    The bounds are infinite if there are fewer than two of these differences, or one is undefined.
+    Without ``freedom``, the degrees of freedom follow from the kurtosis of the differences.
     """
     if len(left_out) < 2 or not np.isfinite(left_out).all():
         return -inf, inf
@@ -299,7 +299,7 @@ def are_fractions(function: Function, rows: Array, observed: float, left_out: Ar
 
 
 def varies(left_out: Array, observed: float) -> bool:
-    """Return whether scores without one row at a time vary beyond rounding, or are undefined."""
+    """Return whether leave-one-out scores vary beyond rounding, are undefined, or are fewer than two."""
     if len(left_out) < 2 or not np.isfinite(left_out).all():
         return True
     return jackknife_variance(left_out) > (ROUNDING * max(abs(observed), ROUNDING)) ** 2

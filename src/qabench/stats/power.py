@@ -1,8 +1,8 @@
 """The power of a paired test: the smallest difference that it detects, and how many questions it needs.
 
 Source of the normal approximation: Cohen, Statistical Power Analysis for the Behavioral Sciences,
-1988. Source of the split of a variance between and within questions: Miller, Adding Error Bars to
-Evals, 2024.
+1988. Source of the split of a variance between and within questions, which
+``qabench.runs.planning`` makes: Miller, Adding Error Bars to Evals, 2024.
 """
 
 from __future__ import annotations
