@@ -173,7 +173,7 @@ class DatasetTable:
 
 
 def dataset_table(name: str) -> DatasetTable:
-    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa".
+    """Return the table of the benchmark ``name``, such as "fanoutqa" or "qabench/fanoutqa".
 
     Raises:
         InputError: an unknown name. The message lists all benchmarks.
@@ -239,7 +239,8 @@ def usable_names() -> list[str]:
 def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
     """Return a function that tells whether a digest belongs to a pinned file of these configs.
 
-    Without ``configs``, the files of all configs count.
+    A digest is the first twelve hex digits, as in ``DatasetTable.file_digest``. Without
+    ``configs``, the files of all configs count.
     """
 
     def is_pinned(digest: str) -> bool:

@@ -1,7 +1,8 @@
 """The base of all dataset builders.
 
-A builder takes its configs and files from ``configs.json`` and ``sources.json`` in its folder. It
-reads verified files only, and its cache key depends on their digests.
+A builder takes its configs and files from ``configs.json`` and ``sources.json`` in its folder. The
+files that it reads are verified, except files that the user passes. Its cache key depends on the
+digests of all of them.
 """
 
 from __future__ import annotations
@@ -265,8 +266,8 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 class RowsBuilder(BenchmarkBuilder):
     """A builder for JSON Lines files whose objects are the rows.
 
-    Columns and types are inferred from all rows of the config. A column without values, such as the
-    answers of a held-out config, gets its type from the default config.
+    Columns and types are inferred from all rows of the splits that are prepared. A column without
+    values, such as the answers of a held-out config, gets its type from the default config.
     """
 
     def _columns(self) -> dict[str, Any]:
@@ -339,12 +340,12 @@ def _about(card: Path) -> tuple[str, str]:
 
 
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
-    """Return the 40 hex digits that name a config's folder in the cache of ``datasets``.
+    """Return 40 hex digits for a config's data and code, for the builder's key in the cache.
 
     They depend on the digests of the config's files and of the code that reads them. The hash of
     ``datasets`` depends only on the version, so its cache would return rows of other data or of
     older code. They also depend on the config's name, because the stock ``load_dataset`` finds no
-    default if two configs have the same folder.
+    default if two configs have the same folder in the cache.
     """
     table = dataset_table(builder.BENCHMARK)
     total = hashlib.sha1(f"{config}\n".encode(), usedforsecurity=False)

@@ -44,7 +44,8 @@ def field_descriptions(table: DatasetTable, config: str) -> dict[str, FieldDescr
     ``features.json``. Empty if the dataset has no ``fields.json``.
 
     Raises:
-        InputError: an entry is neither a string nor an object with ``text`` and ``values``.
+        InputError: the file does not map configs to objects of fields, or the entry of a field is
+            neither a string nor an object with ``text`` and ``values``.
     """
     path = table.folder / FIELDS
     if not path.is_file():

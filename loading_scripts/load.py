@@ -59,8 +59,8 @@ _SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 def cache_errors(cache_dir: str | Path | None = None) -> Iterator[None]:
     """Turn an OSError of ``datasets`` or ``evaluate`` into a QabenchError that says what to do.
 
-    If ``datasets`` has wrapped an error of a row or of the disk in its own exception, the wrapped
-    error is raised.
+    ``datasets`` wraps any error while it writes rows in an exception of its own. The wrapped error
+    is raised instead, or turned into a QabenchError if it is an OSError.
 
     Args:
         cache_dir: the folder that the user named in place of the one below HF_HOME.
@@ -84,7 +84,10 @@ def cache_errors(cache_dir: str | Path | None = None) -> Iterator[None]:
 
 
 def _may_be_below(file: object, folder: Path) -> bool:
-    """Tell whether a file of an OSError is in a folder. An error of a full disk names no file."""
+    """Tell whether the file of an OSError is in a folder. True if the error names no file.
+
+    The error for a full disk names none.
+    """
     if not isinstance(file, str):
         return True
     return Path(file).absolute().is_relative_to(folder.absolute())
@@ -207,8 +210,7 @@ def load_dataset(
             numbers to 10 digits.)
         revision: None, "main" or the tag of the installed version, such as "v0.2.0", because the
             version of qabench decides the data.
-        num_proc: the number of processes that prepare the data. A benchmark with a single file uses
-            one.
+        num_proc: the number of processes that prepare a split, at most one per file of the split.
         cache_dir: the folder in which ``datasets`` stores the Arrow files. By default below
             HF_HOME.
         download_mode: "force_redownload" prepares the data again.
@@ -317,7 +319,10 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
 
 
 def _as_dataset(dataset_builder: BenchmarkBuilder, split: Any, in_memory: bool) -> Any:
-    """Return a prepared split as a dataset, also one without rows, which ``datasets`` refuses."""
+    """Return the prepared splits that ``split`` selects, in the form that it asks for.
+
+    Splits without rows are returned, too, although ``datasets`` refuses them.
+    """
     from datasets import Dataset, DatasetDict
 
     # Only an empty split needs more than the builder's own function.

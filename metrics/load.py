@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
-    """Load a metric of this package as an ``evaluate`` module, without network access.
+    """Load a metric as an ``evaluate`` module, without network access.
+
+    The metrics are those of this package, and those of benchmarks from outside.
 
     Args:
         name: the metric, "fanout_acc" or "qabench/fanout_acc".

@@ -81,7 +81,8 @@ def _page_number(row: SourceRow, key: str) -> int | None:
     # Ids have to fit into a column of int64.
     if isinstance(value, str) or not 0 <= value < 2**63:
         raise DataError(
-            f"{row.where}, field {key!r}: expected an integer or {TO_BE_DETERMINED!r}, got {value!r:.60}"
+            f"{row.where}, field {key!r}: expected an integer from 0 to 2**63 - 1, or {TO_BE_DETERMINED!r}, "
+            f"got {value!r:.60}"
         )
     return int(value)
 

@@ -40,9 +40,9 @@ Chunks consist of whole units. A sentence that is too long for a chunk is severa
 def cut(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
     """Return the chunks of a text in order, without whitespace at their ends.
 
-    Every token is in a chunk. A chunk has at most ``size`` tokens and begins with as many
-    sentences of the previous chunk as fit into ``overlap``, which is less than ``size``. A sentence
-    longer than ``size`` is split after ``size`` tokens.
+    Every token is in a chunk. A chunk has at most ``size`` tokens. It begins with as many
+    sentences of the previous chunk as fit into ``overlap``, which is less than ``size``, and leave
+    room for the next sentence. A sentence longer than ``size`` is split after ``size`` tokens.
     """
     return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
 

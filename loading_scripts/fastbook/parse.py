@@ -121,7 +121,8 @@ def _number(row: SourceRow, key: str) -> int:
     text = str(value)
     if not text.isdecimal() or len(text) > MAX_DIGITS:
         raise DataError(
-            f"{row.where}, field {key!r}: expected an integer from 0, got {value!r:.60}"
+            f"{row.where}, field {key!r}: expected an integer from 0 of at most {MAX_DIGITS} digits, "
+            f"got {value!r:.60}"
         )
     return int(text)
 

@@ -14,8 +14,9 @@ class FELM(BenchmarkBuilder):
     """Builds FELM's configs.
 
     The configs are ``all``, one for each domain (wk, science, math, reasoning, writing_rec),
-    ``sample`` and ``leaderboard``, each with the split test. ``segmented_response``, ``labels`` and
-    ``comment`` are lists with one entry per segment. ``type`` is such a list, or empty.
+    ``sample`` and ``leaderboard``, each with the split test. In all configs but ``leaderboard``,
+    ``segmented_response``, ``labels`` and ``comment`` are lists with one entry per segment, and
+    ``type`` is such a list or empty.
     """
 
     BENCHMARK = "felm"

@@ -66,7 +66,7 @@ def _response(row: SourceRow, key: str) -> str | None:
     if isinstance(response, str):
         return response
     if not math.isnan(response):
-        raise DataError(f"{row.where}, field {key!r}: expected NaN, got {response!r}")
+        raise DataError(f"{row.where}, field {key!r}: expected a string or NaN, got {response!r}")
     return None
 
 

@@ -30,11 +30,12 @@ class WithoutReferences(Declarations):
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
     """The share of claims that an entailment model finds supported by their evidence (AutoAIS).
 
-    Only claims that need a citation and that experts found fully supported count. The share is
-    averaged over answers (macro) and over claims (micro), with and without answers that
-    abstain, overall and by system, as ExpertQA reports it. Without references, the answers can be
-    of any system: the model that QABENCH_NLI_MODEL names (by default the authors' model) labels
-    their claims by the evidence, and all claims count. Such scores are never official.
+    A claim counts only if it has evidence, needs a citation, and was found fully supported by
+    experts. The share is averaged over answers (macro) and over claims (micro), with and without
+    answers that abstain, overall and by system, as ExpertQA reports it. Without references, the
+    answers can be of any system: the model that QABENCH_NLI_MODEL names (by default the authors'
+    model) labels their claims by the evidence, and all claims count. Such scores are never
+    official.
 
     Args:
         predictions: with references, one of these for each row: the row itself with `autoais_label`

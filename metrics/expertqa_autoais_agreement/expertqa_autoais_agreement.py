@@ -24,7 +24,7 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         references: rows of the dataset with `answers`, whose claims have evidence, support and
             worthiness.
         on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or
-            "exclude". A claim without evidence is always N.
+            "exclude". A claim with neither evidence nor label is always N.
         per_question: also return the model's and the experts' verdict on each claim.
     Returns:
         accuracy: float in [0, 1], or None if no claim counts.

@@ -1,4 +1,4 @@
-"""Scores a dataset of any size with a benchmark's scorer. See ``qabench.cluster.jobs``."""
+"""Score a dataset of any size with a benchmark's scorer. See ``qabench.cluster.jobs``."""
 
 from __future__ import annotations
 

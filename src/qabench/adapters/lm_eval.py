@@ -54,7 +54,8 @@ class QabenchTask(ConfigurableTask):
     replies that are ``unparsed`` (empty, or with a problem) and ``unanswered`` (missing). In the
     file's metadata, NAME_ARGUMENT sets an argument of the benchmark's Inspect task:
     ``felm_method: raw`` sets the ``method`` of the task ``felm``. The metadata of the results also contains
-    ``signatures`` and ``deviations``, the sentences that distinguish the scores from official ones.
+    ``signatures`` and ``deviations``, sentences about what distinguishes the scores from official
+    ones.
     """
 
     def __init__(self, config: Json) -> None:

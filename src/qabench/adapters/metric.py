@@ -321,9 +321,10 @@ def _check_answer(answer: Any, where: str) -> None:
 
 
 def _in_order(predictions: list[Any], references: list[Any]) -> list[Any]:
-    """Return the predictions, which are rows, in the order of the references.
+    """Return the predictions in the order of the references, which are rows.
 
-    They are matched by id if all rows on both sides have one, and otherwise by position.
+    If all predictions are rows, too, and all rows on both sides have an id, they are matched by id.
+    Otherwise, they are matched by position.
 
     Raises:
         InputError: an id is repeated, or is on one side only.
@@ -384,7 +385,7 @@ def _check_range(value: Any, where: str) -> None:
 
 
 def _flat(result: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:
-    """Yield the numbers of a result by names without dots.
+    """Yield the numbers of a result with names such as "rouge1_precision".
 
     ROUGE's F-measure is also yielded as "rouge1" alone, because a Trainer selects the best
     checkpoint by the name of one number.

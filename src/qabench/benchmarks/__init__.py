@@ -88,7 +88,7 @@ def search_order() -> Iterator[Benchmark]:
 @functools.cache
 def _benchmark(name: str, folder: Path) -> Benchmark:
     if name in custom_folders():
-        # This is the only place where code of a benchmark from outside is imported.
+        # ``custom_benchmark`` imports the code from outside.
         instance: Benchmark = custom_benchmark(name, folder)
     else:
         instance = importlib.import_module(f"{__name__}.{name}").BENCHMARK

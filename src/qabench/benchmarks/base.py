@@ -65,8 +65,8 @@ class Benchmark(Displayed, ABC):
         settings: the settings of ``qabench run``. The first is the default.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the task argument that selects a part of the questions, such as "category".
-        planned_reply: the reply that estimates of a run's calls assume. After it, a setting must
-            make all the calls that it can make.
+        planned_reply: the reply that is assumed when the calls of a run are estimated. It must be a
+            reply after which each setting makes all the calls that it can make.
         scores: all scores, in display order.
         headline: names of scores. The first one that an evaluation has is its main score.
         groups: group of scores -> a sentence that describes the scores.
@@ -74,8 +74,9 @@ class Benchmark(Displayed, ABC):
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``qabench score`` and ``qabench.evaluate_predictions``.
         prediction_fields: a prediction must have at least one of these fields.
-        answer_fields: those of these fields of which a prediction has one, if there are several
-            names for the answer.
+        answer_fields: the names in ``prediction_fields`` under which a prediction can have its
+            answer, if there are several. If the user names the column of the answers, the other
+            ones are ignored.
         id_fields: the names that the field with a prediction's id may have: "id", and the name of
             the column in the dataset.
         official: group of scores -> the official values of the fields that the scorer adds to its
@@ -112,7 +113,7 @@ class Benchmark(Displayed, ABC):
     commands: ClassVar[tuple[str, ...]] = ()
 
     def check_declared(self, where: object) -> None:
-        """Check the types of the attributes. Raises an InputError that begins with ``where``."""
+        """Check the attributes' names and types. Raises an InputError that begins with ``where``."""
         check_declared(self, where)
 
     def logs(self) -> Logs:

@@ -49,7 +49,11 @@ for _name in (
 
 
 def check_declared(benchmark: Any, where: object) -> None:
-    """Check the types of the attributes. Raises an InputError that begins with ``where``."""
+    """Check the attributes' names and types, and the groups of scores that they name.
+
+    Raises:
+        InputError: an attribute is wrong. The message begins with ``where``.
+    """
     for name, (owner, new_name, method) in MOVED.items():
         if hasattr(benchmark, name):
             raise InputError(

@@ -68,7 +68,7 @@ class Numbers:
     def count_table(self, config: str, splits: Splits) -> Table:
         """Return the sums of ``counts`` by group, next to the published numbers."""
         counts = self._sums(splits)
-        # If there is only one group, the column "all" would repeat it.
+        # If there is only one group, the group "all" would repeat it.
         if len(set().union(*counts.values())) > 1:
             for by_group in counts.values():
                 by_group["all"] = by_group.total()

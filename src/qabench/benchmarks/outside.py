@@ -22,8 +22,8 @@ def custom_benchmark(name: str, folder: Path) -> Any:
     qabench's modules.
 
     Raises:
-        InputError: the package cannot be imported, or its ``BENCHMARK`` is missing or has another
-            name.
+        InputError: the package cannot be imported, or its ``BENCHMARK`` is missing, has another
+            name, or declares something wrong.
     """
     module, file = custom_module(name), folder / "__init__.py"
     spec = spec_from_file_location(module, file, submodule_search_locations=[str(folder)])

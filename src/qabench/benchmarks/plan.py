@@ -127,7 +127,7 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
     """Return the questions with these ids and in these groups. None and "" select all.
 
     Raises:
-        InputError: no question has one of the ids or groups. The message names it.
+        InputError: an id or a group that no question has. The message names it.
     """
     by_id = {question.id: question for question in questions.rows}
     selected_ids = split_texts(ids) or list(by_id)

@@ -152,17 +152,18 @@ def frame_rows(frame: Any) -> Iterable[Row]:
 def prediction_rows(predictions: Any, fields: Sequence[str]) -> Any:
     """Return the predictions that a user passed to ``evaluate_predictions`` as rows with ids.
 
-    A dict of id to answer and a frame with the column ``id`` become lists of rows, in which missing
-    values are missing predictions. In a list of rows, they are null, as in a file. The values of
-    all rows become those that a file has: an array becomes a list, and NaN null. Anything else is
-    returned unchanged, unless it cannot be matched to questions, which is an error.
+    A dict from ids to answers and a frame with the column ``id`` become lists of rows, in which
+    missing values are missing predictions. In a list of rows, they are null, as in a file. The
+    values of all rows become those that a file has: an array becomes a list, and NaN null. A string,
+    such as the path of a file, is returned unchanged.
 
     Args:
         predictions: what the user passed.
         fields: the benchmark's fields of a prediction. The first one is the answer's.
 
     Raises:
-        InputError: a frame without ids or answers, a set, or a list of answers without ids.
+        InputError: the predictions cannot be matched to questions, such as a frame without ids or
+            answers, a set, or a list of answers without ids.
     """
     field = fields[0] if fields else "answer"
     form = f'{{"id": ..., "{field}": ...}}'
@@ -345,6 +346,6 @@ def _short(value: Any, number: Callable[[float], Any]) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    # NaN inside an answer stays, because it is not a missing item. It is an error where the answer
-    # is written.
+    # NaN inside an answer stays, because it is not a missing item. Metrics reject it in reference
+    # answers.
     return value if type(value) is float else _plain(value)

@@ -67,7 +67,7 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
 
 
 def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool:
-    """Download the rest of the file, and return whether an earlier download was resumed.
+    """Download the rest of the file, and return whether bytes that were there before were kept.
 
     Transient failures are retried. Progress resets the count of failures, so that a download over a
     bad connection can finish.

@@ -32,8 +32,9 @@ class SourceFile:
     """One upstream file, pinned by commit and content.
 
     ``path`` is relative to the root of the repository. At least one of ``git_blob_sha1`` and
-    ``sha256`` (lowercase hex) is set. ``size`` is in bytes, None if unknown. For a Git LFS file
-    (``lfs``), digest and size belong to the content, not to the pointer.
+    ``sha256`` (lowercase hex) is set, except in a ``HubFile`` that is not pinned. ``size`` is in
+    bytes, None if unknown. For a Git LFS file (``lfs``), digest and size belong to the content, not
+    to the pointer.
     """
 
     benchmark: str
@@ -156,7 +157,11 @@ class HubDataset:
     sha256: str | None = None
 
     def file(self, benchmark: str) -> HubFile:
-        """Return the file with the rows. Its name depends on everything that selects the rows."""
+        """Return the file with the rows.
+
+        Its name depends on everything that selects the rows except the revision, which is the
+        file's commit.
+        """
         selected = json.dumps(astuple(self)[:-2]).encode()
         name = f"{self.split}-{hashlib.sha256(selected).hexdigest()[:8]}.jsonl"
         return HubFile(

@@ -249,8 +249,8 @@ def _table_rows(
         line = reader.line_num + skipped
         for row in reader:
             if has_ended:
-                # csv asks for more lines than there are only within quotes. The row has all lines
-                # that follow the quote.
+                # The reader asks for a line after the last one only if a quote is still open. Its
+                # cell then has all lines that follow.
                 raise InputError(
                     f"{name}, line {line + 1}: a cell begins with a quote that is not closed until the end of the file"
                 )
@@ -283,10 +283,11 @@ def _check_unique(columns: Iterable[str], field_names: Collection[str], name: st
 
 
 def table_delimiter(data: bytes, name: str, field_names: Collection[str]) -> str | None:
-    """Return the usual delimiter of a CSV or TSV file, or None if the file is no such table.
+    """Return the usual delimiter of a CSV or TSV file, or None if the file is not such a table.
 
-    Standard input and pipes have no suffix that says so. There, a table is text whose first line is
-    a header with two of ``field_names``.
+    The suffix of the name decides. With another suffix or none, as for standard input and pipes, a
+    table is text whose first line names the delimiter (``sep=;``), or is a header with at least two
+    of ``field_names``.
     """
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
     if suffix in DELIMITERS:

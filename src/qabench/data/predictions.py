@@ -89,7 +89,7 @@ class Predictions:
 
     @property
     def fields(self) -> set[str]:
-        """Return the names of the fields that have a value, which is not null, in some row.
+        """Return the names of the fields that are not null in at least one row.
 
         Tables and JSON that was written from one have all columns in all rows.
         """
@@ -148,8 +148,8 @@ def read_predictions(
         needs: fields of which each line must have at least one. () for no condition.
         ids: possible names of the field with the question's id. The first one that a line has
             counts.
-        answers: fields of which each line has one, with the answer. If the user names the column
-            of the answers, the others are ignored.
+        answers: names of fields, one of which has the answer of a line. If the user names the
+            column of the answers, the other fields with these names are ignored.
 
     Raises:
         InputError: the file cannot be read, or has no predictions.

@@ -151,7 +151,7 @@ class SourceRow:
             raise DataError(f"{self.where}, field {key!r}: {_shown(value)} is too large") from None
 
     def list_of(self, key: str, kind: type = str) -> list[Any]:
-        """Return the field ``key``, a list whose items have a type."""
+        """Return the field ``key``, a list whose items all have the type ``kind``."""
         items: list[Any] = self.get(key, list)
         for i, item in enumerate(items):
             if type(item) is not kind:

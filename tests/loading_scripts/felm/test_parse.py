@@ -68,7 +68,7 @@ def test_equals_the_source_row_by_row(config: str, path: Path, tmp_path: Path) -
     [
         (raw_row(domain="history"), "domain", "wk, science, math, reasoning, writing_rec"),
         (raw_row(response=None), "response", "string or number, got null"),
-        (raw_row(response=1.5), "response", "expected NaN"),
+        (raw_row(response=1.5), "response", "expected a string or NaN"),
         (raw_row(labels=[True, 0]), "labels", "[1]: expected true or false, got integer 0"),
         (raw_row(labels=[True]), "labels", "each of the 2 segments, got 1"),
         (raw_row(comment=["", "", ""]), "comment", "each of the 2 segments, got 3"),

@@ -4,12 +4,14 @@
 
 Content of logs, which ``qabench.runs`` reads:
 
-- the task's metadata: {"benchmark", "config", "setting", "data", "available"} (data: the digest of
-  the questions' file; available: the number of questions of the config, if known);
+- the task's metadata: {"benchmark", "config", "setting", "data", "available", "asked_with"} (data:
+  the digest of the questions' file; available: the number of questions of the config; asked_with:
+  the signature fields that say how the model is asked), and "unscored", the reason, if the answers
+  are not scored;
 - a sample's id is the benchmark's. Its metadata has "question", "reference" (strings for readers)
   and "groups" ({grouping: [group, ...]});
 - a score's value is {column: number}, its answer is the text that was scored, and its metadata is
-  {"detail", "signatures": {group: signature}}.
+  {"detail", "signatures": {group: signature}}, and "statuses" and "usage" if there are any.
 
 ``detail`` by benchmark (its texts are unchanged unless stated otherwise):
 

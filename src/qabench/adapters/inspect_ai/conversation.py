@@ -35,8 +35,8 @@ from qabench.llm.exchange import Answered
 
 # The key in a sample's store under which ``note_prediction`` records the prediction.
 STORE = "qabench"
-# The key in a sample's metadata of the fields of a prediction that the task sets. They are the
-# prediction if no protocol calls ``note_prediction``.
+# The key in a sample's metadata for the fields of the prediction that the task knows in advance.
+# They are scored if no protocol calls ``note_prediction``.
 PREDICTED = "prediction"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 from inspect_ai.model import Model, ModelAPI, get_model_info
 
-# Two objects for which Inspect has no public names.
+# Inspect has no public names for these.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model, active_model_context_var
 
@@ -83,20 +83,22 @@ def without_model_of_run() -> Iterator[None]:
 async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
     """Return the best available way to count a model's tokens.
 
-    The first of these that is available:
+    If ``tokenizer`` is passed, it is used: a folder with tokenizer.json, that file, or a repository
+    on the Hub. Otherwise, the first of these that is available is used:
 
-    - ``tokenizer``: a folder with tokenizer.json, that file, or a repository on the Hub,
     - the tokenizer of an OpenAI model,
     - the counting service of the provider (Anthropic, Google and xAI have one),
     - the tokenizer with the model's name, if that is a folder or in the Hugging Face cache,
     - ``estimated_tokens``.
+
+    Raises:
+        InputError: ``tokenizer`` cannot be read.
     """
     if tokenizer:
         try:
             return _of_tokenizer(tokenizer, fetch=offline_variable() is None)
         except Exception as error:
-            # The libraries raise plain exceptions.
-            # The Hub's messages have several lines.
+            # The libraries raise bare ``Exception``s, and the Hub's messages have several lines.
             reason = " ".join(str(error).split())
             raise InputError(
                 f"the tokenizer {tokenizer!r} cannot be read ({reason}): use a folder with tokenizer.json, that file, "
@@ -118,7 +120,7 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
                 return TokenCounter(name, model.count_tokens, of_openai=True)
             return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
-        # The tokenizer may not be on this machine. The libraries raise plain exceptions.
+        # The tokenizer may not be on this machine. The libraries raise bare ``Exception``s.
         with suppress(Exception):
             return _of_tokenizer(name, fetch=False)
 

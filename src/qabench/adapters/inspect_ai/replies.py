@@ -48,7 +48,10 @@ WITHOUT_EFFECT = frozenset(
 
 _adapted: WeakSet[Model] = WeakSet()
 rejections: list[str] = []
-"""Why calls were permanently rejected since the last reply, such as for a wrong key."""
+"""Why calls failed since the last reply, if more calls would fail in the same way.
+
+The server is unreachable, or rejects all calls, such as those with a wrong key.
+"""
 
 
 def answer_of(state: TaskState) -> str | None:
@@ -97,7 +100,10 @@ async def generate_reply(
     *tools: Any,
     **options: Any,
 ) -> ModelOutput:
-    """Return the reply like ``ask_model``, which passes fewer arguments to ``Model.generate``."""
+    """Return and count the model's reply, as ``ask_model`` does.
+
+    ``tools`` and ``options`` are further arguments of ``Model.generate``.
+    """
     cached = cache_argument(model, sample)
     epoch = state.epoch if state else 0
     with failing_in_one_line():

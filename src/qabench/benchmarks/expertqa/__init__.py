@@ -147,8 +147,9 @@ class ExpertQABenchmark(Benchmark):
     ) -> Questions:
         """Return the questions of a config, or the lines of the file if it has a user's own claims.
 
-        A file has own claims if the config is ``own``. Without a config, it has own claims if some
-        claim has a label or fact score, and no id is the id of a question of ExpertQA.
+        A file has own claims if the config is ``own``. If neither config nor split is named, it has
+        own claims if some claim has a label or fact score, and no id is the id of a question of
+        ExpertQA.
         """
         from qabench.benchmarks.expertqa.own import OWN, are_own, own_questions
 

@@ -21,7 +21,7 @@ from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError, InputError, unknown_name
 from qabench.loading_scripts.expertqa.parse import parse_field
 
-# The fields of a claim that AutoAIS depends on. The digest of references is computed from them.
+# The fields of a claim that AutoAIS depends on. The digest of references covers them.
 FIELDS = ("evidence", "support", "worthiness")
 ON_UNLABELED = ("N", "exclude")
 # An answer abstains if it contains one of these phrases. As in the official scripts, they are
@@ -276,7 +276,8 @@ class AnswerAutoAIS:
         values: for each counted claim, 1 if its label is Y, else 0.
         claims: the number of all claims of the answer.
         claims_without_evidence: the number of claims without evidence, which never count.
-        unlabeled: the number of claims that would count, but have no label.
+        unlabeled: the number of claims that have no label, but all other properties of a counted
+            claim.
     """
 
     system: str

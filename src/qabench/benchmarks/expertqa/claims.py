@@ -211,7 +211,7 @@ def cite_afterward(
 
 
 def cut_sources(reply: str) -> tuple[str, list[str]]:
-    """Split a reply at the first line that begins with "[1]" into the answer and its source lines.
+    """Split a reply at the first line break before "[1]" into the answer and its source lines.
 
     As in the authors' script, blank lines count as sources: if a blank line follows the first
     source, [2] refers to the blank line, and a claim with the mark [2] has empty evidence. In

@@ -146,10 +146,11 @@ def score_facts(
     as [2]. The evidence of an atomic claim is its entry in atomic_evidences if that list has one
     entry per atomic claim, else what ``find`` returns, else all evidence of the whole claim. As in
     the authors' script, an atomic claim without evidence is judged, too. A claim is unscored if a
-    call failed, was refused or returned an empty reply, or if ``find`` (which is called from
-    several threads) raised a QabenchError. Replies are cached, so an interrupted run continues
-    where it stopped. The prompts contain the expert's field of each line (see ``with_fields``).
-    Calls, tokens and cost are added to ``spent``, even after an interrupt.
+    call failed, was refused or returned an empty reply, if the claim is too long, if no atomic
+    claim can be read from the reply or is kept, or if ``find`` (which is called from several
+    threads) raised a QabenchError. Replies are cached, so an interrupted run continues where it
+    stopped. The prompts contain the expert's field of each line (see ``with_fields``). Calls,
+    tokens and cost are added to ``spent``, even after an interrupt.
 
     Returns copies of the lines, and the claims that could not be scored. The claims of the copies
     have the fields atomic_claims, atomic_evidences, fact_score (None if there are no atomic claims,
@@ -308,7 +309,7 @@ def _break_down(
             continue
         target.claim["atomic_claims"] = []
         target.claim["atomic_evidences"] = None
-        # A claim that consists of marks states nothing.
+        # A claim that consists of marks, or is a phrase of an assistant, states no facts.
         if sentence:
             broken_down.append((target, sentence))
     requests = [scorer.break_down(sentence) for _, sentence in broken_down]
@@ -368,8 +369,8 @@ def _has_evidence(claim: Json, atomic: Sequence[str]) -> bool:
 def _evidences(claim: Json, atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[Any]:
     """Return the evidence of each atomic claim.
 
-    This is the evidence that the line has for the atomic claim, else its entry in ``evidence``,
-    else all evidence of the whole claim.
+    This is its entry in the claim's atomic_evidences, else its entry in ``evidence``, else all
+    evidence of the whole claim.
     """
     if _has_evidence(claim, atomic):
         return list(claim["atomic_evidences"] or [])

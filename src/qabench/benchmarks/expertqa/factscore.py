@@ -334,8 +334,8 @@ def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
 def _merge_fragments(sentences: Sequence[str]) -> list[str]:
     """Merge single words, and fragments that start in lowercase, into the previous sentence.
 
-    NLTK breaks sentences at initials and abbreviations. A fragment at the beginning has no previous
-    sentence, and is merged into the next one.
+    NLTK breaks sentences at initials and abbreviations. A single word at the beginning has no
+    previous sentence, and is merged with the next one.
     """
     merged: list[str] = []
     only_words_so_far = True

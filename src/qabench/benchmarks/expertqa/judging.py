@@ -162,7 +162,7 @@ def _judged(evaluation: Evaluation, rows: Mapping[str, Question]) -> list[Judged
             judged = judge(answer)
             for number, claim in enumerate(claims):
                 if claim.get("call_failed"):
-                    # A claim without evidence or label counts as N, but here the call failed.
+                    # A claim with neither evidence nor label counts as N, but here the call failed.
                     judged[number] = JudgedClaim(system, skipped="no reply")
             items += _items(record, annotated, judged, readable, text, system)
     results = []

@@ -72,7 +72,7 @@ _ANNOTATED = (
 )
 _LABELED = 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'
 NEEDS = {
-    ROUGE: 'predictions need "answer", and the config reference answers (as lfqa_random, lfqa_domain, and configs '
+    ROUGE: 'predictions need "answer", and the config needs reference answers (lfqa_random, lfqa_domain, and configs '
     'with annotated answers have them); or predictions need "claims"',
     AUTOAIS: _LABELED,
     AUTOAIS_AGREEMENT: _ANNOTATED,

@@ -69,8 +69,8 @@ def split_predictions(predictions: Predictions, *, plain_marks: bool = False) ->
     A line has "answer", optionally "system" (the authors have special rules for "bing_chat"), and
     "attribution", a list of strings, if the answer cites sources. The module ``fields`` lists other
     names for these fields. All other fields are passed on. With ``plain_marks``, citations are also
-    read where the authors' splitter ignores or misplaces them, such as [1, 2] or marks after a full
-    stop.
+    read where the authors' splitter ignores or misplaces them, such as [1, 2] or marks after a
+    period.
 
     Raises:
         InputError: no answer can be split. The message is about the first one.

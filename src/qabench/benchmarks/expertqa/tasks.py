@@ -41,11 +41,11 @@ def expertqa(
 ) -> TaskPlan:
     """ExpertQA: answer an expert's question with citations.
 
-    Claims with evidence and ROUGE are scored. ``qabench expertqa attribute`` labels the claims of
-    exported answers.
+    The scores are the share of claims with evidence, and ROUGE. ``qabench expertqa attribute``
+    labels the claims of exported answers.
 
     Only the lfqa configs have ids (``example_id``). In the others, the id of a question is the
-    first 12 hex digits of the SHA-256 of its text, so it is the same in all configs.
+    first 12 hex digits of the SHA-256 of its text, which is the same in all of them.
 
     Args:
         config: a config of the dataset. "questions" has all questions and no answers. ROUGE is

@@ -38,7 +38,7 @@ def page_keys(page: Any) -> Keys:
     keys: set[str | int] = set()
     values = [page]
     if isinstance(page, Mapping):
-        # Pages that the corrections of 2026 added have only a title. Their id is null.
+        # Pages that the corrections of 2026 added have no id: it is null.
         values = [page.get("pageid"), page.get("title"), page.get("url")]
     for value in values:
         if isinstance(value, str):

@@ -54,8 +54,8 @@ class Judgment:
     Attributes:
         verdict: a value of ``VERDICTS``. None if there is no readable verdict, or if the question
             is unanswered.
-        score: the official score of the reply, 1 or 0, even if it is unreadable. None if the judge
-            gave no reply.
+        score: the official score of the reply, 1 or 0, even if it is unreadable, and 0 for an
+            unanswered question. None if the judge gave no reply.
         readable: the score of a readable verdict, 1 or 0, and 0 for an unanswered question. None if
             there is no readable verdict.
         reason: why there is no readable verdict. None if there is one, or if the question is

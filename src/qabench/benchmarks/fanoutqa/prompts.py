@@ -134,7 +134,7 @@ class FanOutQAAsking:
 
 
 def closed_book(prompt: str) -> Prompt:
-    """Return the closed-book prompt for an argument, see ``chosen_prompt``. Its field is question."""
+    """Return the closed-book prompt, with the field question. See ``chosen_prompt`` for ``prompt``."""
     source = _authors_file(prompt, CLOSED_BOOK_FILE)
     if source is None:
         return CLOSED_BOOK

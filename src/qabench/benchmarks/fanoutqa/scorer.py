@@ -90,8 +90,8 @@ class FanOutQAScorer(Scorer):
         verdict. ``progress`` is called for accuracy, and then for the judge.
 
         Raises:
-            InputError: see ``accuracy`` and ``judge_answers``, or the BLEURT function returns
-                another number of scores.
+            InputError: see ``accuracy`` and ``judge_answers``, or the BLEURT function returns the
+                wrong number of scores.
         """
         usable = list(items)
         unusable: list[str | None] = [None] * len(items)
@@ -477,7 +477,8 @@ def _outcome(
         text = text_of(answer)
         status = ANSWERED if text.strip() else EMPTY
     elif "evidence.recall" in scores and fields.get("pages") is not None:
-        # A search that found nothing counts as an answer with a recall of 0.
+        # A list of pages counts as an answer. After a search that found nothing it is empty, and the
+        # recall is 0.
         status = ANSWERED
     elif "answer" in fields:
         problem = "the answer is null"

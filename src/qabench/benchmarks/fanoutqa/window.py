@@ -40,10 +40,13 @@ def context_window(model: LanguageModel, context_length: int | None) -> int:
 
 
 def check_window(context_length: int | None, tokenizer: str | None = None) -> None:
-    """Check, before a run starts, that its prompts can be made to fit the model's context window.
+    """Check before a run starts that its prompts can be cut to fit the model's context window.
+
+    Nothing is checked if the model is not known yet.
 
     Raises:
-        InputError: the window is unknown, or the tokenizer that the user named cannot be read.
+        InputError: the window is unknown or below 1, or the tokenizer that the user named cannot be
+            read.
     """
     model = planned_model()
     if model is None:
@@ -82,8 +85,8 @@ async def how_many_fit(
     the previous step.
 
     ``budget`` is the maximum number of tokens. ``render`` returns the prompt with the first n
-    texts, and a longer prompt must have more tokens. The result is (0, tokens of the prompt without
-    texts) even if that exceeds the budget.
+    texts, and a longer prompt must have more tokens. If even the prompt without texts exceeds the
+    budget, the result is 0 and the tokens of that prompt.
     """
     # The cumulative lengths of the texts, from which the number of texts that fit is estimated.
     ends = list(accumulate(map(len, texts), initial=0))

@@ -83,7 +83,7 @@ def retrieve(
     ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
 
     Raises:
-        InputError: an unknown method or kind of query, k below 1, or a model for another method.
+        InputError: an unknown method or kind of query, k below 1, or a model for bm25 or fts.
         MissingExtra: a package of the method is not installed.
     """
     check_cutoffs(k)
@@ -267,7 +267,7 @@ def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
 
 
 class LateInteractionIndex:
-    """Chunks with one vector per token. A search computes MaxSim with each of them.
+    """Chunks with one vector per token. A search computes MaxSim with each chunk.
 
     Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
     """

@@ -153,7 +153,7 @@ def as_verdicts(value: Any) -> list[bool] | None:
 
 
 def as_reply(verdicts: Verdicts) -> str:
-    """Return the shortest reply that ``read_reply`` reads as these verdicts."""
+    """Return a reply without reasons that ``read_reply`` reads as these verdicts."""
     wrong = []
     for number, is_factual in enumerate(verdicts, start=1):
         if not is_factual:
@@ -167,8 +167,8 @@ def read_claims(reply: str, n_segments: int) -> list[Json]:
     """Return the claims of a reply: {"segment", "text"}, with the segment's number from 1.
 
     A reply has a heading "Segment 1:" and lines "Claim 1. ..." for each segment. Claims under the
-    heading of an unknown segment are ignored. Without headings, all claims belong to the segment if
-    there is only one.
+    heading of an unknown segment are ignored. So are claims before the first heading, unless there
+    is only one segment, to which they then belong.
     """
     # Claims before the first heading belong to no segment, unless there is only one segment.
     segment = 0

@@ -146,7 +146,8 @@ def attribute(
 ) -> None:
     """Label claims with an NLI model: Y if their evidence entails them, else N.
 
-    Then print AutoAIS. Without --config it is the share of all claims, and never official.
+    Then print AutoAIS. For a FILE without --config, it is the share of all claims, and never
+    official.
 
     Labels in FILE are kept. Labels in an existing OUTPUT are kept if they are by the same model for
     the same claims and evidence, so repeat an interrupted command to continue it. OUTPUT has the

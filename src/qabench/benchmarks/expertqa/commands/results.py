@@ -55,13 +55,13 @@ def shares_table(lines: Sequence[ClaimsLine], output: Path, citations: bool) -> 
 
 
 def say_unscored(unscored: Sequence[Unscored]) -> None:
-    """Print why claims could not be scored."""
+    """Print why claims could not be scored, for the first ``MAX_REASONS_SHOWN`` of them."""
     for line, number, reason in unscored[:MAX_REASONS_SHOWN]:
         say(f"no score for claim {number} of {line}: {reason}", "yellow")
 
 
 def say_unreadable(lines: Sequence[ClaimsLine]) -> None:
-    """Warn about verdicts that say neither true nor false, with the mean score without them."""
+    """Warn about verdicts that are not a plain "true" or "false", with the mean score without them."""
     places = []
     readable_scores = []
     scores = []
@@ -83,7 +83,7 @@ def say_unreadable(lines: Sequence[ClaimsLine]) -> None:
                 readable_scores.append(share)
     if places:
         warn(
-            f"claims with a verdict that says neither true nor false: {len(places)} ({some(places)}). The authors' "
+            f"claims with a verdict that is not a plain true or false: {len(places)} ({some(places)}). The authors' "
             f"reading counts most of them as true: the mean fact score is {_mean(scores)}, and "
             f"{_mean(readable_scores)} over the readable verdicts of {len(readable_scores)} claims"
         )
