@@ -94,7 +94,7 @@ def test_the_benchmark_may_come_first(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="with their benchmark as the first argument"):
         run("score", ANSWERS[0])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"has no log \(allowed: .eval of `qabench run`; .json, samples_"):
+    with pytest.raises(InputError, match=r"has no log \(allowed: .eval or .json logs of runs; .jsonl or"):
         run("report", tmp_path / "empty", "-o", tmp_path)
 
 

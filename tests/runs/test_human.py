@@ -127,7 +127,7 @@ def test_labels_of_other_items_are_an_error_or_a_note(tmp_path: Path) -> None:
     assert result.corrections[0].result.labeled == 2
     assert notes == [
         "the mapping of labels: labels of unknown items: 1 (x)",
-        "match: only 2 labels; intervals are simulated for 50 or more",
+        "match: only 2 labels; the intervals were tested in simulations with 50 or more",
     ]
     with pytest.raises(InputError, match="the dataset has no labels of people"):
         with_human([evaluation], "dataset")

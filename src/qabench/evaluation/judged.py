@@ -24,8 +24,8 @@ ABOUT = (
     "corrected: what people would say of all items, estimated from their labels of a part (PPI++, 95% intervals). "
     "Corrected values are never official"
 )
-# With fewer labels, the intervals may be too narrow or too wide: they were simulated for 50 and
-# more.
+# With fewer labels, the intervals may be too narrow or too wide: they were tested in simulations with
+# 50 labels or more.
 FEW_LABELS = 30
 # The number of characters of an answer that are compared. Spreadsheets cut cells at 32,767.
 MAX_COMPARED = 30_000
@@ -267,7 +267,8 @@ def corrected(
         n_labels = correction.result.labeled
         if n_labels < FEW_LABELS:
             notes.append(
-                f"{correction.score.name}: only {n_labels} labels; intervals are simulated for 50 or more"
+                f"{correction.score.name}: only {n_labels} labels; "
+                "the intervals were tested in simulations with 50 or more"
             )
     return corrections, notes
 

@@ -25,8 +25,8 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     share tables and are compared.
 
     Raises:
-        InputError: an id has another question, target or document in another log, or two logs have
-            no question in common.
+        InputError: a log has no question in common with the first one, or an id has a different
+            question, target or document in it.
     """
     first = evaluations[0]
     # Ids alone are not enough: the same id may be another question in another version of the data.
@@ -48,7 +48,7 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
             documents = {first_record.detail.get(DOC_HASH), record.detail.get(DOC_HASH)} - {None}
             if texts != other_texts or len(documents) > 1:
                 raise InputError(
-                    f"{logs} have another question, target or document for the id {record.id}: {texts!r:.160} and "
+                    f"{logs} have different questions, targets or documents for the id {record.id}: {texts!r:.160} and "
                     f"{other_texts!r:.160}; compare logs of one task and of one version of its data"
                 )
     return [replace(evaluation, config=first.config) for evaluation in evaluations]

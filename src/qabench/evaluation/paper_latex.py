@@ -81,7 +81,7 @@ def _latex_caption(content: PaperContent) -> str:
 
 
 def _blocks_per_page(content: PaperContent) -> int:
-    """Return how many blocks fit on a page of LaTeX, one below the other."""
+    """Return how many blocks fit on a LaTeX page, one below the other."""
     # A system has a line of values and one of intervals.
     block_lines = 2 * len(content.systems) + HEAD_LINES
     caption_length = sum(map(len, [*content.sentences(), *content.signatures]))

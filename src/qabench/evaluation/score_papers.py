@@ -77,7 +77,7 @@ def _with_common_systems(configs: Sequence[Systems]) -> list[list[Systems]]:
     """Group configs that share a system, directly or through another, into tables."""
     tables: list[list[Systems]] = []
     for config in configs:
-        # A config may connect several tables, which become one at the place of the first of them.
+        # A config may connect several tables. They become one table, in the place of the first.
         joined: list[Systems] = []
         separate: list[list[Systems]] = []
         place = len(tables)

@@ -168,7 +168,7 @@ class ScoredRecords:
         return set(self.once("unanswered groups", self._find_unanswered_groups))
 
     def _find_unanswered_groups(self) -> set[str]:
-        # Only ``Record.statuses`` can give a group another status than the question's.
+        # Only ``Record.statuses`` can give a group a status that differs from the question's.
         groups: set[str] = set()
         for record in self.records:
             groups.update(record.statuses)

@@ -110,6 +110,6 @@ class ApiEncoder:
             raise QabenchError(
                 f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts"
             )
-        # A server may return the vectors in another order than the texts.
+        # A server may return the vectors in an order that differs from that of the texts.
         in_order = sorted(response.data, key=lambda item: item.index)
         return [item.embedding for item in in_order]

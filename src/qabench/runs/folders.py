@@ -81,10 +81,10 @@ def read_folder(
     if required:
         what = f"log of {' '.join(required.values())}"
     if not evaluations and not left_out:
-        kinds = "" if benchmark else "; .json, samples_*.jsonl or details_*.parquet of other tasks"
+        kinds = "" if benchmark else "; .jsonl or .parquet samples of other harnesses"
         raise InputError(
-            f"the folder {folder} has no {what} (allowed: {LOG} of `qabench run`{kinds}). "
-            "Name files of predictions and reports one by one"
+            f"the folder {folder} has no {what} (allowed: {LOG} or .json logs of runs{kinds}). "
+            "Name files of predictions one by one"
         )
     notes += left_out
     if other_files:

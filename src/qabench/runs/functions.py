@@ -126,7 +126,7 @@ def run(
             if id in answered_before:
                 predictions[id] = answered_before[id]
 
-    # Ask them.
+    # Ask these questions.
     prediction_of = partial(_prediction, benchmark, function)
     status = "success"
     try:

@@ -63,7 +63,7 @@ def read_run(
     If the run was killed, the evaluation has the answers that ``resume`` would keep.
 
     Args:
-        path: the log (.eval).
+        path: the log (.eval or .json).
         questions: the file of questions of a run with custom questions.
         scored_here: whether this process scored all answers of the log, so that today's code
             computed their scores.

@@ -46,7 +46,7 @@ SCORE = {"detail": ({...: object}, None), "signatures": _TEXTS, "statuses": _TEX
 
 
 def values_of_another_kind(path: str, value: Any, kind: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the value of each part of ``value`` that has another kind than declared.
+    """Yield the path and the value of each part of ``value`` that is not of the declared kind.
 
     Args:
         path: the path of ``value`` in the log, such as "header.eval". The yielded paths begin with

@@ -139,8 +139,9 @@ def plan(
         **options: options of scoring, as in ``qabench.compare``.
 
     Raises:
-        InputError: an impossible difference or power, or systems that are not two or do not differ.
-            Without systems also a score that is not a mean, or that has no published values.
+        InputError: an impossible difference or power, or systems that are not two or whose
+            differences do not vary. Without systems also a score that is not a mean, or that has no
+            published values.
     """
     if not 0 < difference < 1:
         raise InputError(f"the difference is {difference}; allowed: a number between 0 and 1")
@@ -180,7 +181,9 @@ def _of_systems(
     error = pair.difference.interval.standard_error
     observed = error**2 * pair.n
     if not observed > 0:
-        raise InputError("the two systems do not differ on any question; give two others")
+        raise InputError(
+            "the differences of the two systems do not vary over the questions; give two others"
+        )
     within, of_means, epochs = _within(comparison, comparison.spec)
     is_binary = _is_binary(comparison, comparison.spec)
     source = f"{pair.first} and {pair.second}"

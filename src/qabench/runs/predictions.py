@@ -69,7 +69,7 @@ def evaluate_predictions(
     if predictions is None:
         raise InputError(
             "give the predictions: evaluate_predictions(NAME, PREDICTIONS), or (NAME, CONFIG, PREDICTIONS) for "
-            "another config than the default"
+            "a config other than the default"
         )
     benchmark = benchmark_of(name)
     questions = None if questions is None else Path(questions)

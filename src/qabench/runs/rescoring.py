@@ -134,7 +134,7 @@ def _predictions(run: Evaluation, benchmark: Benchmark) -> dict[int, Predictions
 
 
 def _is_by_same_model(benchmark: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
-    """Return whether today's code computed the group, and with no other model than the log's."""
+    """Return whether today's code computed the group, with the log's model or without asking one."""
     if group not in today.signatures:
         return False
     fields = _fields(today.signatures[group])

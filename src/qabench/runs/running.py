@@ -240,7 +240,7 @@ def resume(
 
 
 def _writing_options(cache: bool, solver: str | None) -> dict[str, Any]:
-    """Return the options of Inspect that say when finished answers are written to the log.
+    """Return the Inspect options that say when finished answers are written to the log.
 
     By default, Inspect collects up to 10 answers for a minute. If the process is killed, they are
     only in its database in the user's folder, which a container loses. With the cache, asking those
@@ -263,7 +263,7 @@ def _generation(options: Mapping[str, Any]) -> GenerateConfig:
 
 
 def _check_solver(name: str) -> None:
-    """Raise InputError if "FILE.py@NAME" is not a solver or an agent of Inspect."""
+    """Raise InputError if "FILE.py@NAME" is not an Inspect solver or agent."""
     try:
         solver_from_spec(SolverSpec(name))
     except (QabenchError, PermissionError):

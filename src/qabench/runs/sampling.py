@@ -195,7 +195,7 @@ def _sizes(totals: Sequence[int], labels: int) -> list[int]:
     left = labels
     while left:
         open_groups = [group for group, total in enumerate(totals) if sizes[group] < total]
-        # The sort is stable, so if the last labels do not suffice for all groups, the first ones
+        # The sort is stable, so if the last labels do not suffice for all groups, the first groups
         # get them.
         for group in sorted(open_groups, key=sizes.__getitem__):
             if left:

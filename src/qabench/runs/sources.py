@@ -243,8 +243,8 @@ def _read(
         if Path(path).exists() or str(path) == STDIN:
             why = "it is not a log, and for predictions, a benchmark must be named"
         raise InputError(
-            f"cannot read {path}: {why}; allowed: logs of runs ({LOG}), samples of another harness, and files of "
-            "predictions with their benchmark as the first argument of the command"
+            f"cannot read {path}: {why}; allowed: logs of runs ({LOG} or .json), samples of another harness, and "
+            "files of predictions with their benchmark as the first argument of the command"
         )
     options |= {"questions": questions, "progress": progress}
     return evaluations_of(benchmark, config, path, scores, **options)

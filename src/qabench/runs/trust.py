@@ -282,7 +282,7 @@ def _reduced_log(
     """Return a log for Inspect to resume, with only the fields that a log may decide.
 
     Raises:
-        InputError: the log's task id is not one of Inspect.
+        InputError: the log's task id does not have the form of Inspect's ids.
     """
     spec = log.eval
     if not _TASK_ID.fullmatch(spec.task_id):
@@ -382,7 +382,7 @@ def check_conditions(
     conditions: Mapping[str, str | Sequence[str]],
     path: str | Path,
 ) -> None:
-    """Raise InputError if kept answers were asked under other conditions than the new ones.
+    """Raise InputError if kept answers were asked under conditions that differ from the new ones.
 
     Args:
         log: the log with the samples that are kept.

@@ -82,7 +82,7 @@ class Watch:
         max_cost: the run stops when its calls have cost this much, by ``prices``. None for no
             limit.
         prices: per million tokens.
-        replies: the number of replies from servers so far.
+        replies: the number of the model's replies so far, without replies from the cache.
         tokens: the number of tokens of prompts and replies so far.
         cost: the cost of these tokens by ``prices``.
         done: the number of answered questions, each counted once per epoch.

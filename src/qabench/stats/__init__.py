@@ -1,9 +1,9 @@
 """Uncertainty of scores: intervals, paired tests of systems, corrections.
 
 Everything here uses *sums of per-item statistics*: a mean is the sum of scores over the sum of
-ones, F1 a function of summed true and false positives, BLEU of summed n-gram counts. If one
-question gives several items (claims, segments), ``clusters`` names each item's question, and whole
-questions are left out, drawn or swapped.
+ones, F1 a function of summed true positives, false positives and false negatives, BLEU of summed
+n-gram counts. If one question gives several items (claims, segments), ``clusters`` names each
+item's question, and whole questions are left out, drawn or swapped.
 
 Sources: Clopper and Pearson, The Use of Confidence or Fiducial Limits, 1934 (intervals of 0/1
 scores). Korn and Graubard, Confidence Intervals for Proportions with Small Expected Number of

@@ -33,8 +33,8 @@ def agreeing_bounds(
 ) -> Bounds:
     """Adjust bounds so that 0 is inside if and only if the difference is not significant.
 
-    Bounds that are computed by another method than the p-value contradict it only if p is close to
-    the level. Then the bound next to 0 is moved to 0, or just beyond. If a bound is infinite,
+    Bounds and a p-value that are computed by different methods contradict each other only if p is close
+    to the level. Then the bound next to 0 is moved to 0, or just beyond. If a bound is infinite,
     (None, None) is returned.
     """
     low = max(bounds[0], -limit)
