@@ -214,7 +214,7 @@ def _verify(folder: Path) -> None:
                     f"{path} is damaged: its content does not match its checksum; build the index again"
                 )
     with suppress(QabenchError):
-        # If the cache cannot be written, the files are only compared again next time.
+        # If the cache cannot be written, nothing is lost: the files are compared again next time.
         write_text(record, state)
 
 

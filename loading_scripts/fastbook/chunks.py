@@ -68,7 +68,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
     A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows or
     the mark belongs to an abbreviation or an initial. It also ends at the end of a line, because
-    headings, code and table rows have no full stop.
+    headings, code and table rows have no period.
     """
     for line in LINE.finditer(text):
         start = line.start()

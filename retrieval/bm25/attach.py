@@ -42,9 +42,9 @@ class AttachedIndex(BaseIndex):
         self.index.save(file)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
-        # ``datasets`` copies a dataset with its indexes when its format is changed. The rows stay the
-        # same, so both datasets can share the index.
-        return self
+        # ``datasets`` copies a dataset with its indexes when its format is changed. The copy of an
+        # index shares its arrays, which are replaced, not changed, when either index is updated.
+        return AttachedIndex(copy.copy(self.index))
 
 
 def add_bm25_index(
@@ -80,6 +80,7 @@ def add_bm25_index(
             other columns.
     """
     if not isinstance(dataset, Dataset):
+        # Raises an error of its own for splits, and for values that are not rows.
         rows_of(dataset)
         raise InputError(
             f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}: "
@@ -98,9 +99,8 @@ def add_bm25_index(
         column = _columns_of(index, column)
         index = copy.copy(index)
         index.update(dataset)
-    # The only use of this private attribute: datasets has no public method to add another kind of
-    # index.
     name = index_name or checked_columns("column", column)[0]
+    # ``_indexes`` is private, but ``datasets`` has no public method to add another kind of index.
     dataset._indexes[name] = AttachedIndex(index)
     return dataset
 

@@ -243,7 +243,7 @@ def _plural(name: str) -> str:
 
 
 def _hint(text: object) -> str:
-    """Return advice if a document is a list of terms, as other packages expect it, else ""."""
+    """Return advice if ``text`` is a list of terms, which other packages take as a document, else ""."""
     if isinstance(text, list | tuple) and text and all(isinstance(term, str) for term in text):
         return ". For lists of terms: join them by spaces, and pass tokenizer=str.split"
     return ""

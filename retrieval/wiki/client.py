@@ -21,8 +21,8 @@ from qabench.retrieval.wiki.zim import ZimFile
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
-# The choice of the wiki depends only on environment variables with these prefixes.
-VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")
+# The wiki and the folder of its cache depend on environment variables with these prefixes only.
+VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME", "XDG_CACHE_HOME")
 
 
 Wikipedia = MediaWiki | Kiwix | ZimFile

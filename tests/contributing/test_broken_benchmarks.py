@@ -172,6 +172,12 @@ def test_scores_that_are_no_numbers(folder: Path, value: object) -> None:
         qabench.evaluate_predictions("rivers", None, ANSWERS)
 
 
+def test_names_of_scores_are_strings(folder: Path) -> None:
+    change(folder, '{"match": match(item.row["answer"], answer)}', "{1: 1}")
+    with pytest.raises(InputError, match="the score 1: 1; allowed: a string as name, and a number"):
+        qabench.evaluate_predictions("rivers", None, ANSWERS)
+
+
 def test_a_metric_names_the_position(folder: Path) -> None:
     change(folder, '{"match": match(item.row["answer"], answer)}', "{'match': None}")
     with pytest.raises(InputError, match=r"rivers: its scorer returned for the question '1' the score 'match': None"):

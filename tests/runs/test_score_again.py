@@ -1,6 +1,8 @@
 """Stored answers of logs of other tasks, scored by a benchmark's scorer without a model."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,26 @@ def test_an_inspect_log_is_scored_by_a_benchmark(tmp_path: Path, has_own_ids: bo
     assert ("4 of 4 matched by the text" in note) is not has_own_ids
     # The scores of the task itself are still there without --benchmark.
     assert "match" in str(of_command("score", path)["scores"])
+
+
+def test_answers_are_scored_again_on_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[str | None] = []
+
+    @contextmanager
+    def on_ray(ray: bool, address: str | None) -> Iterator[None]:
+        entered.append(address)
+        yield
+        entered.clear()
+
+    def scored(*arguments: object, **options: object) -> list[Any]:
+        assert entered == ["10.0.0.1:6379"]
+        raise InputError("on the cluster")
+
+    monkeypatch.setattr("qabench.cli.score.on_ray", on_ray)
+    monkeypatch.setattr("qabench.runs.score_again.scored_again", scored)
+    words = ["score", "--benchmark", "fanoutqa", "x.eval", "--ray-address", "10.0.0.1:6379"]
+    result = CliRunner().invoke(app, words)
+    assert "on the cluster" in result.output + str(result.exception)
 
 
 def test_answers_to_other_questions_are_counted(tmp_path: Path) -> None:

@@ -165,6 +165,8 @@ def _evaluate(
     progress: Progress | None,
     options: Mapping[str, Any],
 ) -> Evaluation:
+    """Score the predictions of one system for loaded questions. See ``evaluate``."""
+    # Join the predictions to the questions.
     computed = groups or benchmark.groups_of(loaded, predictions)
     # The join decides which questions count, and in which order. The last digit of a mean depends on it.
     joined = benchmark.join(loaded, predictions, computed, options)
@@ -175,11 +177,15 @@ def _evaluate(
     for question, prediction in zip(rows, joined.rows, strict=True):
         fields = prediction.fields if prediction else None
         items.append(Item(question.row, fields))
+
+    # Score them.
     outcomes = outcomes_of(scorer, items, benchmark.name, joined.ids, progress)
     signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
-    scored = list(zip(rows, joined.rows, outcomes, strict=True))
-    unusable = _unusable(scored)
+    results = list(zip(rows, joined.rows, outcomes, strict=True))
+    unusable = _unusable_problems(results)
     _check_computed(scorer, groups, signatures, predictions.path, unusable)
+
+    # Describe how they were scored.
     arguments = _arguments(benchmark, options)
     if loaded.split is not None:
         arguments["split"] = loaded.split
@@ -187,10 +193,6 @@ def _evaluate(
     columns: dict[str, None] = {}
     for outcome in outcomes:
         columns |= dict.fromkeys(outcome.scores)
-    unscored = None
-    if not columns:
-        for outcome in outcomes:
-            unscored = unscored or outcome.explanation or None
     lacking = scorer.needs.keys() - signatures.keys()
     asked = asked_field(joined.ids)
     # Scores over some of the questions must not pass for scores over all, so the ids are signed.
@@ -203,33 +205,38 @@ def _evaluate(
         model=predictions.system,
         created=predictions.created,
         status="success",
-        records=list(starmap(_record, scored)),
+        records=list(starmap(_record, results)),
         signatures=signed,
-        expected=len(scored),
+        expected=len(results),
         available=len(loaded.rows),
-        unscored=unscored,
+        unscored=None if columns else _why_unscored(outcomes),
         arguments=arguments,
         problems=[
             *joined.problems,
-            *_without_group(benchmark, computed, scorer),
-            *_without_fields(scored),
+            *_group_problems(benchmark, computed, scorer),
+            *_field_problems(results),
             *unusable,
-            *absent_scores(benchmark, set(computed) - lacking, columns, scorer.notes),
+            *absent_score_problems(benchmark, set(computed) - lacking, columns, scorer.notes),
             *scorer.problems,
-            *_without_effect(benchmark, options, computed, joined.rows),
+            *_option_problems(benchmark, options, computed, joined.rows),
         ],
         notes=scorer.notes,
         **benchmark.scoring(),
     )
 
 
-def _without_effect(
+def _why_unscored(outcomes: Sequence[Outcome]) -> str | None:
+    """Return the first explanation among outcomes without scores, or None if there is none."""
+    return next((outcome.explanation for outcome in outcomes if outcome.explanation), None)
+
+
+def _option_problems(
     benchmark: Benchmark,
     options: Mapping[str, Any],
     groups: Sequence[str],
     predictions: Sequence[Prediction | None],
 ) -> list[str]:
-    """Name the options that affect none of these groups of scores, or no field of predictions."""
+    """Name the options that affect none of the computed groups, or whose fields no prediction has."""
     problems = []
     for option in benchmark.options:
         if options.get(option.name) in (None, option.default):
@@ -251,7 +258,7 @@ def _have_field(predictions: Sequence[Prediction | None], names: Sequence[str]) 
     return False
 
 
-def _without_group(benchmark: Benchmark, groups: Sequence[str], scorer: Scorer) -> list[str]:
+def _group_problems(benchmark: Benchmark, groups: Sequence[str], scorer: Scorer) -> list[str]:
     """Say why default groups are not scored, because no prediction has what they need."""
     if not set(benchmark.default_groups).isdisjoint(groups):
         return []
@@ -262,10 +269,10 @@ def _without_group(benchmark: Benchmark, groups: Sequence[str], scorer: Scorer) 
     return problems
 
 
-def _without_fields(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
+def _field_problems(results: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
     """Count the answered predictions that have nothing for a group of scores, by group."""
     by_group: dict[str, list[str]] = {}
-    for _, prediction, outcome in scored:
+    for _, prediction, outcome in results:
         for group, status in outcome.statuses.items():
             if prediction and status == MISSING:
                 by_group.setdefault(group, []).append(str(prediction))
@@ -301,7 +308,7 @@ def _check_computed(
         raise InputError(f"nothing to score in {path}: {reasons}")
 
 
-def absent_scores(
+def absent_score_problems(
     benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str], notes: Sequence[str]
 ) -> list[str]:
     """Name the declared scores of these groups that no answer has the numbers for.
@@ -335,10 +342,10 @@ def _arguments(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, An
     return without_none(arguments)
 
 
-def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
+def _unusable_problems(results: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
     """Count the predictions that cannot be used, with their lines and reasons."""
     named = []
-    for _, prediction, outcome in scored:
+    for _, prediction, outcome in results:
         if prediction and not outcome.usable:
             named.append(f"{prediction.id} (line {prediction.line}): {outcome.problem}")
     if not named:

@@ -194,8 +194,8 @@ class Conversation(Protocol):
     def answer(self) -> str | None:
         """Return the text of the last reply, or None if the conversation has no answer.
 
-        There is no answer if the model was not asked, refused or called a tool, or if the prompt
-        was too long. An empty reply is an answer.
+        There is no answer if the model was not asked, if it refused or called a tool, or if the
+        prompt was too long. An empty reply is an answer.
         """
 
     def answer_unasked(self, messages: Messages, text: str) -> None:

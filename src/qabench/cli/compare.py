@@ -60,7 +60,7 @@ def compare(
     questions: Questions = None,
     id_column: IdColumn = None,
     answer_column: AnswerColumn = None,
-    score: ScoreColumns = None,
+    score_columns: ScoreColumns = None,
     system: SystemColumn = None,
     cluster: Cluster = None,
     test: Annotated[str, Option(help="randomization or bootstrap.")] = "randomization",
@@ -107,8 +107,8 @@ def compare(
         check_writable(output, [questions, human, *files_of(paths)])
     form = number_form(percent, decimals)
     inputs: list[Any] = list(paths)
-    if score is not None or system is not None:
-        inputs = score_tables(paths, score, id_column, system, cluster)
+    if score_columns is not None or system is not None:
+        inputs = score_tables(paths, score_columns, id_column, system, cluster)
         # The ids of the tables are read already. ``columns_named`` would report a column that nothing
         # reads.
         id_column = None
@@ -155,4 +155,4 @@ def compare(
         write_document(comparison.document(format, form, all_scores, titles(evaluations)))
     else:
         print_tables(comparison.score_tables(form, all_scores), format, document)
-    print_notes(evaluations, notes, format, short_signatures)
+    print_notes(evaluations, notes, format != "table", short_signatures)

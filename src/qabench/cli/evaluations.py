@@ -37,11 +37,11 @@ STYLES = {
 def show(
     sources: Evaluations,
     format: str,
+    *,
     by: Sequence[str] = (),
     output: Path | None = None,
     all_scores: bool = False,
     per_item: Path | None = None,
-    *,
     form: NumberForm = PLAIN,
     score_only: bool = False,
     short_signatures: bool = False,
@@ -57,8 +57,8 @@ def show(
             _check_groupings(evaluation, by)
     document: Json = {}
     if output or format == "json":
-        reports = [report(evaluation, by) for evaluation in evaluations]
-        document = {"evaluations": reports, "notes": list(sources.notes)}
+        documents = [json_document(evaluation, by) for evaluation in evaluations]
+        document = {"evaluations": documents, "notes": list(sources.notes)}
     if output:
         write_json(output, document)
     if per_item:
@@ -74,9 +74,9 @@ def show(
         print_table(number_table(rows, OF_SCORES), "csv")
     else:
         print_evaluations(evaluations, by, format, all_scores, form)
-    # With --score-only, a program reads standard output, so notes are printed on standard error.
-    notes_format = "numbers" if score_only else format
-    print_notes(evaluations, sources.notes, notes_format, short_signatures)
+    # Notes are printed below a table. Otherwise a program may read standard output.
+    on_stderr = score_only or format != "table"
+    print_notes(evaluations, sources.notes, on_stderr, short_signatures)
 
 
 def _check_groupings(evaluation: Evaluation, names: Sequence[str]) -> None:
@@ -99,7 +99,7 @@ def per_item_lines(evaluations: list[Evaluation]) -> str:
     return "".join(lines)
 
 
-def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
+def json_document(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
     """Return an evaluation as JSON data. "official" has what the authors' scorer would print."""
     benchmark = benchmark_of(evaluation.benchmark)
     document = evaluation.as_dict(by) | {"official": None}
@@ -177,11 +177,11 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
 def print_notes(
     evaluations: Sequence[Evaluation],
     notes: Sequence[str],
-    format: str,
+    on_stderr: bool = False,
     short_signatures: bool = False,
 ) -> None:
-    """Print problems, deviations and signatures, on standard error unless the format is "table"."""
-    write = say if format == "table" else say_on_stderr
+    """Print problems, deviations and signatures, and then the notes."""
+    write = say_on_stderr if on_stderr else say
     notes_by_system = {}
     for label, evaluation in zip(labels(evaluations), evaluations, strict=True):
         notes_by_system[label] = _notes_of(evaluation, short_signatures)
@@ -189,7 +189,7 @@ def print_notes(
     lines = with_systems(notes_by_system)
     for systems, (text, style) in lines:
         write(systems + text, style)
-    # Notes of a comparison contain the notes of logs of other tasks, which are printed already.
+    # A comparison's notes repeat the notes of its logs of other tasks, which are printed already.
     printed = {systems + text for systems, (text, _) in lines}
     for note in notes:
         if note not in printed:

@@ -233,7 +233,10 @@ def output_folder(path: Path | None) -> Path | None:
 
 
 def files_of(arguments: Iterable[str | Path]) -> list[str]:
-    """Return the paths of the files that arguments FILE, NAME=FILE and FILE,FILE name."""
+    """Return the paths in arguments of the forms FILE, NAME=FILE and FILE,FILE.
+
+    A path with commas is also returned whole, because they may be part of a file's name.
+    """
     from qabench.runs.sources import name_and_path
 
     paths = []

@@ -27,7 +27,7 @@ def quickstart() -> None:
     ranked = [systems[label] for label in comparison.systems]
     print_evaluations(ranked, [], "table")
     print_tables(comparison.score_tables()[1:])
-    print_notes(ranked, [], "table")
+    print_notes(ranked, [])
     hint("\nNext:", "bold")
     for command, purpose in NEXT.items():
         hint(f"  {command:<50} # {purpose}", None)

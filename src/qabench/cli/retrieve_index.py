@@ -168,7 +168,7 @@ def index_of(
 
 
 def _has_columns(index: BM25Index, documents: Documents) -> bool:
-    """Tell whether an index has the text, the ids and the filters of these documents."""
+    """Tell whether an index has the same columns as these documents: text, ids or none, and filters."""
     has_ids = index.ids is not None
     return (
         index.columns == ["text"]

@@ -47,12 +47,23 @@ from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.number_form import number_form
 from qabench.evaluation.score_spec import split_names
+from qabench.evaluation.scoring import Progress
 from qabench.io.files import check_writable
 from qabench.runs.clusters import clusters_named, with_clusters
 from qabench.runs.sources import Evaluations, read_evaluations
 
 if TYPE_CHECKING:
     from qabench.benchmarks import Benchmark
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is scored with one benchmark: files or evaluations, by which scores, with its options."""
+
+    benchmark: Benchmark
+    inputs: list[Any]
+    scores: Sequence[str] | None
+    options: Json
 
 
 def score(
@@ -72,7 +83,7 @@ def score(
     questions: Questions = None,
     id_column: IdColumn = None,
     answer_column: AnswerColumn = None,
-    score: ScoreColumns = None,
+    score_columns: ScoreColumns = None,
     system: SystemColumn = None,
     cluster: Cluster = None,
     per_item: Annotated[Path | None, Option(help="Write the scores of each item as JSONL.")] = None,
@@ -120,7 +131,8 @@ def score(
     first_benchmark, paths = sections[0]
     if len(sections) > 1:
         for_one = {"--config": config, "--questions": questions, "--by": by, "--human": human}
-        _refuse(for_one | {"--benchmark": benchmark, "--score": score, "--cluster": cluster})
+        for_one |= {"--benchmark": benchmark, "--score": score_columns, "--cluster": cluster}
+        _refuse(for_one)
     target = first_benchmark if benchmark is None else benchmark_of(benchmark)
     requests = _requests([(target, paths), *sections[1:]], scores, options)
     for name in by or ():
@@ -131,67 +143,60 @@ def score(
     if output or per_item:
         _check_outputs(output, per_item, sections, [questions, human])
     form = number_form(percent, decimals)
+    ks = parse_ks(pass_k)
     if score_only and format != "table":
         raise InputError(f"--score-only prints numbers, so that --format {format} has no effect")
-    if score and target.name:
+    if score_columns and target.name:
         raise InputError(
             f"--score reads scores of any tool, which {target.title} does not compute; leave the benchmark out"
         )
-    if score is not None or system is not None:
-        requests[0].inputs = score_tables(paths, score, id_column, system, cluster)
-        # The ids are read: what remains to be read is predictions.
-        id_column = None
-    if benchmark is not None:
-        inputs = _scored_again(
-            first_benchmark, target, config, paths, scores, questions, requests[0].options
+    if benchmark is not None and first_benchmark.name:
+        raise InputError(
+            f"--benchmark {target.name} is for logs of other tasks, without {first_benchmark.name} before them"
         )
-        # The answers are scored now: below, the evaluations are read like those of other logs.
-        config, requests = None, [_Request(first_benchmark, inputs, scores, {})]
+    if score_columns is not None or system is not None:
+        tables = score_tables(paths, score_columns, id_column, system, cluster)
+        requests = [replace(requests[0], inputs=tables)]
+        # It named the column of these tables. ``columns_named`` is about files of predictions.
+        id_column = None
 
-    # Score the answers of each benchmark.
-    shared: Json = {"samples": samples, "ks": parse_ks(pass_k), "questions": questions}
+    # Score the answers of each benchmark, or read the scores in logs.
     evaluations: list[Evaluation] = []
     notes: list[str] = []
     with (
         on_ray(ray, ray_address),
-        columns_named(id_column, answer_column),
         clusters_named(cluster),
         scoring_progress() as progress,
     ):
-        for request in requests:
-            read = read_evaluations(
-                request.inputs,
-                request.benchmark,
-                config,
-                scores=request.scores,
-                progress=progress,
-                **shared,
-                **request.options,
-            )
-            evaluations += read.evaluations
-            notes += read.notes
-
-    # Add what only the user knows: clusters, labels of people, and which scores are errors.
-    sources = Evaluations(evaluations, notes)
-    if cluster:
-        sources = replace(sources, evaluations=with_clusters(evaluations, cluster))
-    if human:
-        sources = corrected_sources(sources, human)
-    if lower_is_better:
-        # Imported here because it is rarely needed.
-        from qabench.evaluation.matching import with_lower_better
-
-        directed = with_lower_better(sources.evaluations, lower_is_better)
-        sources = replace(sources, evaluations=directed)
+        if benchmark is not None:
+            scored = _scored_again(requests[0], config, questions, progress)
+            # They are selected and joined below like the evaluations in logs.
+            requests, config = [_Request(first_benchmark, scored, scores, {})], None
+        with columns_named(id_column, answer_column):
+            for request in requests:
+                read = read_evaluations(
+                    request.inputs,
+                    request.benchmark,
+                    config,
+                    scores=request.scores,
+                    samples=samples,
+                    ks=ks,
+                    questions=questions,
+                    progress=progress,
+                    **request.options,
+                )
+                evaluations += read.evaluations
+                notes += read.notes
+    sources = _adjusted(Evaluations(evaluations, notes), cluster, human, lower_is_better)
 
     # Print everything, also if the exit code then says that something is wrong.
     show(
         sources,
         format,
-        by or (),
-        output,
-        all_scores,
-        per_item,
+        by=by or (),
+        output=output,
+        all_scores=all_scores,
+        per_item=per_item,
         form=form,
         score_only=score_only,
         short_signatures=short_signatures,
@@ -221,16 +226,6 @@ def _check_outputs(
         check_writable(output, [*inputs, per_item])
     if per_item:
         check_writable(per_item, inputs)
-
-
-@dataclass
-class _Request:
-    """What is scored with one benchmark: files or evaluations, by which scores, with its options."""
-
-    benchmark: Benchmark
-    inputs: list[Any]
-    scores: Sequence[str] | None
-    options: Json
 
 
 def _refuse(options: Mapping[str, object]) -> None:
@@ -290,27 +285,43 @@ def _known_scores(benchmark: Benchmark, names: Sequence[str]) -> list[str]:
 
 
 def _scored_again(
-    named_first: Benchmark,
-    target: Benchmark,
-    config: str | None,
-    paths: Sequence[str],
-    scores: Sequence[str] | None,
-    questions: Path | None,
-    options: Json,
+    request: _Request, config: str | None, questions: Path | None, progress: Progress
 ) -> list[Evaluation]:
-    """Return the evaluations of logs of other tasks by a benchmark's scorer."""
+    """Return the evaluations of logs of other tasks, scored by the request's benchmark."""
     from qabench.runs.score_again import scored_again
 
-    if named_first.name:
-        raise InputError(
-            f"--benchmark {target.name} is for logs of other tasks, without {named_first.name} before them"
-        )
     evaluations: list[Evaluation] = []
-    with scoring_progress() as progress:
-        for path in paths:
-            shared: Json = {"questions": questions, "progress": progress, **options}
-            evaluations += scored_again(target, config, path, scores, **shared)
+    for path in request.inputs:
+        evaluations += scored_again(
+            request.benchmark,
+            config,
+            path,
+            request.scores,
+            questions=questions,
+            progress=progress,
+            **request.options,
+        )
     return evaluations
+
+
+def _adjusted(
+    sources: Evaluations,
+    cluster: str | None,
+    human: str | None,
+    lower_is_better: Sequence[str] | None,
+) -> Evaluations:
+    """Add what only the user knows: clusters, labels of people, and which scores are errors."""
+    if cluster:
+        sources = replace(sources, evaluations=with_clusters(sources.evaluations, cluster))
+    if human:
+        sources = corrected_sources(sources, human)
+    if lower_is_better:
+        # Imported here because it is rarely needed.
+        from qabench.evaluation.matching import with_lower_better
+
+        directed = with_lower_better(sources.evaluations, lower_is_better)
+        sources = replace(sources, evaluations=directed)
+    return sources
 
 
 def corrected_sources(sources: Evaluations, human: str) -> Evaluations:

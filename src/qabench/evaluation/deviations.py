@@ -105,7 +105,7 @@ def _signature_deviations(evaluation: ScoredRecords, spec: ScoreSpec) -> list[st
         return [str(error)]
     if name not in evaluation.declarations:
         return [
-            f"the official values of {name!r} are not known; allowed: {', '.join(evaluation.declarations)}"
+            f"the official values of {name!r} are not known; known signatures: {', '.join(evaluation.declarations)}"
         ]
     _, _, cutoff = spec.needs[0].partition("@")
     return deviations(line, evaluation.declarations[name], cutoff)

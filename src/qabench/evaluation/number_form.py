@@ -80,7 +80,7 @@ def number_form(percent: bool = False, decimals: int | None = None) -> NumberFor
 
 
 def p_text(p: float) -> str:
-    """Return a p-value with four decimals, or "< 0.0001", in all tables and sentences."""
+    """Return a p-value as all tables and sentences show it: with four decimals, or "< 0.0001"."""
     if p < SMALLEST_P:
         return f"< {SMALLEST_P}"
     return f"{p:.4f}"

@@ -195,7 +195,7 @@ class PaperContent:
 
 
 def as_sentence(text: str) -> str:
-    """Return a text with a final period. Its first letter stays, because it may begin a name."""
+    """Return a text with a final period. Its first letter is not capitalized, because it may begin a name."""
     return f"{text.removesuffix('.')}."
 
 

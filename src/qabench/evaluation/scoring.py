@@ -293,12 +293,13 @@ def _checked(outcome: Any, what: str) -> Outcome:
     for name, value in outcome.scores.items():
         if not isinstance(name, str) or not _is_number(value):
             shown = f"{value!r:.60}"
-            if isinstance(value, int):
+            if isinstance(value, int) and not _is_number(value):
                 # Python refuses to print integers of thousands of digits.
                 shown = "an integer of too many digits"
-            raise InputError(
-                f"{what} the score {name!r:.60}: {shown}; allowed: a number, or nan if undefined"
-            )
+            allowed = "a number, or nan if undefined"
+            if not isinstance(name, str):
+                allowed = f"a string as name, and {allowed}"
+            raise InputError(f"{what} the score {name!r:.60}: {shown}; allowed: {allowed}")
     for name in ("answer", "problem", "explanation"):
         value = getattr(outcome, name)
         if not isinstance(value, str | None):

@@ -1,4 +1,4 @@
-"""The Hub's cards: dataset cards and tasks of built repositories, and the licenses that they state."""
+"""Dataset cards and ``eval.yaml`` files of built repositories, and the licenses in the cards."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def gated_calls(gate: CallGate) -> Iterator[None]:
 
 
 def gate_of_run() -> CallGate | None:
-    """Return the gate for the call that is made now, or None if no run makes it."""
+    """Return the gate for the call that is made now. None outside of a run, and for a judge's call."""
     if IN_JUDGE.get() or not _GATES:
         return None
     return _GATES[0]

@@ -78,11 +78,11 @@ class Endpoint:
 
 
 def is_another_model(asked: str, name_in_reply: str) -> bool:
-    """Tell whether a server's reply names another model than the one that was asked.
+    """Tell whether a server's reply names a different model from the one that was asked.
 
-    Some servers have one model, and reply with it whatever name is asked for. The name that was
-    asked for may also be an alias. Providers with their own API reply with names of versions, so
-    only models in ``ADDRESSED`` are compared.
+    A server with one model replies with its name whatever was asked for, and a server may resolve
+    an alias: both count as different. Providers with their own API reply with names of versions, so
+    only models with a prefix in ``ADDRESSED`` are compared.
 
     Args:
         asked: Inspect's name of the model.

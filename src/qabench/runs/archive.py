@@ -128,10 +128,10 @@ def _cause(path: Path) -> str | None:
 
 
 def with_samples_once(file: Path, copy: Path) -> Path:
-    """Return a log that has each sample once: the file itself, or a copy with the last answers.
+    """Return a log that has each sample once: the file itself, or a copy without repetitions.
 
-    Inspect writes a sample again if a run was killed and resumed. Raises ValueError for two answers
-    to one question.
+    Inspect writes a sample again if a run was killed and resumed. The last copy without an error is
+    kept. Raises ValueError if copies without an error have different answers.
     """
     with open_archive(file) as archive:
         by_name = grouped((member.filename, member) for member in archive.infolist())

@@ -54,8 +54,9 @@ def with_asked_texts(
     if arguments.get("questions"):
         # The file may have changed since the run. Its digest is in the signature.
         return _signed(evaluation, groups, NOT_COMPARED + " (custom questions)", IRRELEVANT)
-    # Signatures of groups with scores come first, because they name the prompt that was sent. The
-    # others were written before the first call, but a model that rejects tools gets another prompt.
+    # Groups with scores come first: their signatures name the prompt that was sent. The others were
+    # written before the first call, so they are wrong if the model then rejected tools and got
+    # another prompt.
     scored = {spec.group for spec in evaluation.score_specs}
     prompt = None
     for group in sorted(groups, key=lambda group: group not in scored):

@@ -14,8 +14,9 @@ from dataclasses import replace
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 
-# The field by which questions of logs are clustered. Readers look it up themselves, because they
-# keep only fields with short values as groupings, and a passage's text is long.
+# The field whose value is the cluster of a question in a log. The readers of logs call
+# ``cluster_of`` while they have all fields of a question. Later, only fields with short values are
+# left, as groupings, and a cluster may be a long text, such as a passage.
 _KEY: ContextVar[str | None] = ContextVar("cluster", default=None)
 
 

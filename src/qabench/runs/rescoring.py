@@ -8,7 +8,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from qabench.adapters.files import absent_scores, evaluate
+from qabench.adapters.files import absent_score_problems, evaluate
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.data.predictions import Prediction, Predictions
@@ -92,7 +92,7 @@ def rescored(run: Evaluation, questions: Path | None = None, **options: Any) -> 
         records.append(record)
 
     # Say what differs, and sign what computed each score.
-    absent = absent_scores(benchmark, run.signatures, column_names(records), today.notes)
+    absent = absent_score_problems(benchmark, run.signatures, column_names(records), today.notes)
     problems = [*run.problems, *absent]
     if differing:
         problems.append(

@@ -49,8 +49,9 @@ if TYPE_CHECKING:
 BEFORE_NOTE = 5.0
 # Schedulers kill a process 10 or more seconds after SIGTERM, so the run ends before that.
 SECONDS_AFTER_SIGTERM = 5.0
-# The time after an interrupt or a limit to score and write the answers whose replies have arrived.
-# It is limited because a question that goes on to search for pages could take minutes.
+# After an interrupt or at a limit, this many seconds remain to score and write the answers whose
+# replies have arrived. Without a maximum, a question that goes on to search for pages could take
+# minutes.
 SECONDS_TO_WRITE = 10.0
 WAITING = (
     "waiting for the replies in flight, so that they are kept (press Ctrl-C again to stop now)"

@@ -12,9 +12,10 @@ weight). Wilson, Probable Inference, the Law of Succession, and Statistical Infe
 interval). Korn and Graubard, 1998 (the effective size). Liang and Zeger, 1986 (variances over
 clusters).
 
-The intervals of the PPI papers use the normal distribution, which covers too little for rates near
-0 and 1. ``corrected_mean`` has Wilson's interval at the effective number of labels instead: as many
-labels alone as would have the variance of the estimate. See docs/how-it-works/judges.md.
+The intervals of the PPI papers use the normal distribution, and their coverage is too low for rates
+near 0 and 1. ``corrected_mean`` has Wilson's interval at the effective number of labels instead:
+the number of labels that would give the same variance without a judge. See
+docs/how-it-works/judges.md.
 """
 
 from __future__ import annotations
@@ -291,8 +292,8 @@ def expected_width(
     if labels < MIN_LABELED:
         raise InputError(f"{labels} labels; an interval needs {MIN_LABELED} or more")
     labels = min(labels, n)
-    # The variance of the labels' mean, less what the verdicts on the other items explain. No judge
-    # is worth more labels than there are items.
+    # The share of the variance of the labels' mean that the verdicts on the other items explain.
+    # The size is at most n, because no judge is worth more labels than there are items.
     explained = correlation**2 * (1 - labels / n)
     size = labels / max(1 - explained, labels / n)
     low, high = wilson_interval(share, size, quantile)

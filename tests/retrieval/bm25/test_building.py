@@ -151,6 +151,14 @@ def test_an_extended_dataset_reuses_the_index_of_its_part(monkeypatch: pytest.Mo
     assert rest.search("text", "word8", k=1).indices == [2]
 
 
+def test_a_copy_of_a_dataset_has_an_index_of_its_own() -> None:
+    dataset = add_bm25_index(Dataset.from_list(ROWS), "text")
+    copied = dataset.with_format("numpy")
+    copied.get_index("text").index.remove([8])
+    assert dataset.search("text", "word8", k=1).indices == [8]
+    assert 8 not in copied.search("text", "word8", k=9).indices
+
+
 @pytest.mark.parametrize(
     ("numbers", "added", "removed"),
     [([*range(9)], 0, 0), ([*range(9), 3], 1, 0), ([0, 2, 4, 8], 0, 5), ([1, 0], 2, 9), ([8, 7, 7], 3, 9), ([], 0, 0)],

@@ -17,8 +17,9 @@ Content of logs, which ``qabench.runs`` reads:
 
 - fanoutqa: {"found": [text], "missing": [text]}, both normalized;
 - felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text],
-  "reasons": [text], "claims"}, True = factual. Verdict is None if there is none. One reason per
-  reply without a verdict. No claims if segments were judged;
+  "reasons": [text], "claims": [{"segment", "text"}]}. True in "label" and "verdict" means factual.
+  A missing verdict is None. "reasons" has one text per reply without a verdict. "claims" is absent
+  if segments were judged;
 - expertqa: {"claims": [{"text", "evidence": [text], "label"}], "passages": [{"id", "text"}]}, label
   "Y", "N" or None;
 - fastbook: {"passages": [{"id", "text", "score"}], "components": [{"text", "contexts", "rank"}],

@@ -36,7 +36,7 @@ BRACKETS = re.compile(r"\[([^\]\n]*)(\]?)")
 BING_MARK = re.compile(r"\[\^.*?(\^\]|$)", re.MULTILINE)
 NUMBER_MARK = re.compile(r"\[\d+\]")
 PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
-# Bing's follow-up questions have no full stop before them.
+# Bing's follow-up questions have no period before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
 BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
 # The end of a sentence, for machines without spaCy: a stop that is not part of an abbreviation,
@@ -203,7 +203,7 @@ def cite_afterward(
             mark = f"[{len(attribution) + 1}]"
             attribution.append(f"{mark} {address}")
             evidence = [f"{mark} {address}\n\n{passage_text}"]
-            # The authors put the mark before the last character, which is usually the full stop.
+            # The authors put the mark before the last character, which is usually the period.
             text = text[:-1] + mark + text[-1]
         cited_claims.append({"claim": text, "evidence": evidence})
     answer = " ".join(claim["claim"] for claim in cited_claims)

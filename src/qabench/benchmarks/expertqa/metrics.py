@@ -312,7 +312,7 @@ def _with_evidence(claims: Sequence[Any], evidence: list[str]) -> list[Json]:
 
 
 def own_part(references: Sequence[Any], predictions: list[Any]) -> list[Any]:
-    """Return the predictions. Without references, the scores depend on nothing else."""
+    """Return what the signature digests: the predictions, because there are no references."""
     return predictions
 
 

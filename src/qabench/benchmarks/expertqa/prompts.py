@@ -184,7 +184,7 @@ def verdict_parts() -> tuple[Prompt, Prompt]:
     """Return the authors' prompt for a verdict in two parts, the definition and the rest.
 
     The definition has the field {field}, and the rest has {definition} and {claim}. The parts are
-    separate because evidence and a full stop are appended to the definition.
+    separate because evidence and a period are appended to the definition.
     """
     source = _source(VERDICT)
     definition = source.assigned("definition", "get_score", fields={"topic": "field"})
@@ -202,7 +202,7 @@ def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
     """Return the authors' prompt for the verdict on an atomic claim."""
     definition, whole = verdict_parts()
     text = definition.filled(field=field) + evidence.strip()
-    # As in the authors' script, missing evidence leaves a lone full stop.
+    # As in the authors' script, missing evidence leaves a lone period.
     if text[-1] not in string.punctuation:
         text += "."
     return whole.filled(definition=text.strip(), claim=atomic_claim.strip()).strip()
@@ -228,7 +228,7 @@ def official_list(reply: str) -> list[str]:
         # The script fails on an entry without text.
         if entry:
             entries.append(entry)
-    # The script adds a full stop to the last entry, which the token limit may have cut off.
+    # The script adds a period to the last entry, which the token limit may have cut off.
     if entries and not entries[-1].endswith("."):
         entries[-1] += "."
     return entries

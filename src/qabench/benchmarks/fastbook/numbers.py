@@ -30,7 +30,9 @@ SYSTEMS: dict[str, tuple[str, str | None]] = {
 # Differences up to this are expected: the author ran the models on a GPU, and the ColBERT models in
 # RAGatouille, so chunks with nearly equal scores can be in another order.
 TOLERANCE = 0.01
-OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sentence-transformers"
+OTHER_SOFTWARE = (
+    "the author used a GPU, and RAGatouille for ColBERT; qabench uses sentence-transformers"
+)
 
 
 class FastbookNumbers(Numbers):

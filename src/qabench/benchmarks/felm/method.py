@@ -96,7 +96,7 @@ def prompt_file(domain: str, kind: str, unit: str) -> str:
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
         name = kind
-        # The files of link and content begin with "ret", for retrieved.
+        # The names of the files of link and content contain "ret_", for retrieved.
         if kind in REFERENCES:
             name = f"ret_{kind}"
         if domain in CLAIM_DOMAINS:

@@ -59,7 +59,7 @@ def claims(
         bool,
         Option(
             "--plain-marks",
-            help="Also read citations such as [1, 2], 【1】 and marks after a full stop (not official).",
+            help="Also read citations such as [1, 2], 【1】 and marks after a period (not official).",
         ),
     ] = False,
 ) -> None:

@@ -137,7 +137,7 @@ def print_scores(
     if any(evaluation.by_group("system") for evaluation in evaluations):
         by.append("system")
     print_evaluations(evaluations, by, "table")
-    print_notes(evaluations, (), "table")
+    print_notes(evaluations, ())
 
 
 def _evaluation(
