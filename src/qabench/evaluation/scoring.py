@@ -290,7 +290,9 @@ def _checked(outcome: Any, what: str) -> Outcome:
         raise InputError(
             f"{what} the status {outcome.status!r:.60}; allowed: {', '.join(STATUSES)}"
         )
-    for name, value in outcome.scores.items():
+    # A scorer of another package may ignore the declared types.
+    scores: Mapping[Any, Any] = outcome.scores
+    for name, value in scores.items():
         if not isinstance(name, str) or not _is_number(value):
             shown = f"{value!r:.60}"
             if isinstance(value, int) and not _is_number(value):
