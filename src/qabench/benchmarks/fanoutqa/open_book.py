@@ -14,13 +14,27 @@ The protocol differs where this project cannot or should not send the same reque
 - The request has `tool_choice: auto`, the default of OpenAI's API.
 - Similar titles are searched for with the first 300 characters of a query, because Wikipedia
   rejects longer queries.
+
+Three numbers of tokens are used below. The window is the model's context window. The room is what
+remains of it for the messages and the tool's description after the tokens for the reply are
+reserved. The budget is the maximum length of one search's result: half of the window.
+
+kani is not installed with this project. Its behavior and that of the authors' runner are pinned by
+these tests of ``tests/benchmarks/fanoutqa/test_official_messages.py``, which need the authors' files
+(QABENCH_MIRROR):
+
+- ``test_open_book_prompts`` and ``test_search_results``: the authors' runner is executed.
+- ``test_text_searches_are_recognized_as_upstream``: searches in plain text.
+- ``test_the_newest_messages_are_those_of_kani``: the messages that are sent from a full window.
+- ``test_tokens_are_counted_as_kani_counts_them``: messages and the tool's description.
+- ``test_failed_calls_are_worded_as_in_kani``: recorded messages, and when tools are withdrawn.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,64 +110,130 @@ def open_book(
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
     if max_turns < 1:
         raise InputError(f"max_turns is {max_turns}; it must be 1 or more")
-    source = wikipedia(wiki)
-    normalizer = shared_normalizer(lemmatizer)
-    counter_of = counters(tokenizer)
-    # The names of the models whose providers have rejected tools.
-    refusing: set[str] = set()
+    protocol = _OpenBook(
+        strings=strings,
+        official=official,
+        search=search,
+        context_length=context_length,
+        wiki=wiki,
+        max_turns=max_turns,
+        source=wikipedia(wiki),
+        normalizer=shared_normalizer(lemmatizer),
+        counter_of=counters(tokenizer),
+    )
+    return protocol.search_and_answer
 
-    async def search_and_answer(conversation: Conversation) -> None:
+
+@dataclass
+class _OpenBook:
+    """The protocol, with the arguments of ``open_book``.
+
+    Attributes:
+        source: the Wikipedia that the argument ``wiki`` or the environment names.
+        normalizer: the normalizer of the lemmatizer.
+        counter_of: returns the counter of a model's tokens.
+        refusing: the names of the models whose providers have rejected tools.
+    """
+
+    strings: SearchPrompts
+    official: bool
+    search: str
+    context_length: int | None
+    wiki: str | None
+    max_turns: int
+    source: Wikipedia
+    normalizer: Normalizer
+    counter_of: Callable[[LanguageModel], Awaitable[TokenCounter]]
+    refusing: set[str] = field(default_factory=set)
+
+    async def search_and_answer(self, conversation: Conversation) -> None:
+        """Let the model search until it answers: with tools, or else in plain text."""
         model = conversation.model
-        counter = await counter_of(model)
-        searches: list[Json] = []
-        conversation.metadata["searches"] = searches
-        conversation.note_prediction({"pages": []}, {}, add_answer=True)
-        window = context_window(model, context_length)
-        if official:
+        counter = await self.counter_of(model)
+        log = _SearchLog(conversation)
+        conversation.metadata["searches"] = log.searches
+        log.note()
+        window = context_window(model, self.context_length)
+        if self.official:
             room = window - TOKENS_FOR_REPLY
-            query = conversation.row["query"]
+            ranked_by = conversation.row["query"]
         else:
-            room = prompt_tokens(model, context_length)
-            query = conversation.row["question"]
-
-        async def attempt(how: str) -> None:
-            prompt = prompt_for(strings, how, model)
-            conversation.set_prompt(prompt.filled(question=conversation.question))
-            retrieval = retrieval_signature(counter.name, normalizer, wiki)
-            signed = retrieval | {"search": how, "prompt": prompt.label}
-
-            def seen(*entries: dict[str, Any]) -> None:
-                searches.extend(entries)
-                read = {"pages": pages_read(searches)}
-                conversation.note_prediction(read, signed, add_answer=True)
-
-            # Record the signature now, so that the log has it even if the first call fails.
-            seen()
+            room = prompt_tokens(model, self.context_length)
+            ranked_by = conversation.row["question"]
+        tool = OpenBookSearch(
+            conversation=conversation,
+            ranked_by=ranked_by,
             # As upstream, the result of a search fills at most half of the window.
-            tool = OpenBookSearch(
-                conversation, query, window // 2, counter, normalizer, seen, source, strings
-            )
-            turns = await converse(conversation, tool, room, how == "text", max_turns)
-            if turns == max_turns:
-                signed["turns"] = f"cut after {max_turns}"
-                seen()
-
+            budget=window // 2,
+            counter=counter,
+            normalizer=self.normalizer,
+            record_search=log.record_search,
+            wiki=self.source,
+            strings=self.strings,
+        )
         # A model that has rejected tools once is not asked with tools again.
-        if search == "tools" or (search == "auto" and model.name not in refusing):
+        if self.search == "tools" or (self.search == "auto" and model.name not in self.refusing):
             try:
-                return await attempt("tools")
+                return await self._attempt("tools", tool, log, room)
             # Each provider has its own error for tools that it rejects, so any error is caught.
             # Other errors are raised again below.
             except Exception as error:
-                # If there was a reply, tools were accepted, and the error has another reason.
-                roles = [message.role for message in conversation.messages]
-                refused = "tool" in str(error).lower() and "assistant" not in roles
-                if search == "tools" or not refused:
+                refused = _are_tools_refused(error, conversation)
+                if self.search == "tools" or not refused:
                     raise
-                refusing.add(model.name)
-        await attempt("text")
+                self.refusing.add(model.name)
+        await self._attempt("text", tool, log, room)
 
-    return search_and_answer
+    async def _attempt(self, how: str, tool: OpenBookSearch, log: _SearchLog, room: int) -> None:
+        """Have the conversation in which the model searches with "tools" or in "text"."""
+        conversation = tool.conversation
+        prompt = prompt_for(self.strings, how, conversation.model)
+        conversation.set_prompt(prompt.filled(question=conversation.question))
+        signed = retrieval_signature(tool.counter.name, self.normalizer, self.wiki)
+        signed |= {"search": how, "prompt": prompt.label}
+        # Sign now, so that the log has the signature even if the first call fails.
+        log.sign(signed)
+        turns = await converse(
+            conversation, tool, room=room, in_text=how == "text", max_turns=self.max_turns
+        )
+        if turns == self.max_turns:
+            log.sign(signed | {"turns": f"cut after {self.max_turns}"})
+
+
+def _are_tools_refused(error: Exception, conversation: Conversation) -> bool:
+    """Tell whether a conversation failed because the model's provider rejects tools."""
+    # If there was a reply, tools were accepted, and the error has another reason.
+    roles = [message.role for message in conversation.messages]
+    return "tool" in str(error).lower() and "assistant" not in roles
+
+
+@dataclass
+class _SearchLog:
+    """What the log has about a question: its searches, and how the model was asked.
+
+    Attributes:
+        searches: an entry for each search, in order. This list is also in the question's metadata.
+        signed: the fields for the signature.
+    """
+
+    conversation: Conversation
+    searches: list[Json] = field(default_factory=list)
+    signed: dict[str, str] = field(default_factory=dict)
+
+    def record_search(self, entry: Json) -> None:
+        """Add the entry of a search."""
+        self.searches.append(entry)
+        self.note()
+
+    def sign(self, fields: dict[str, str]) -> None:
+        """Replace the fields for the signature."""
+        self.signed = fields
+        self.note()
+
+    def note(self) -> None:
+        """Record the pages that were read so far, and the fields for the signature."""
+        pages = {"pages": pages_read(self.searches)}
+        self.conversation.note_prediction(pages, self.signed, add_answer=True)
 
 
 def prompt_for(strings: SearchPrompts, search: str, model: LanguageModel | None) -> Prompt:
@@ -173,16 +253,19 @@ def prompt_for(strings: SearchPrompts, search: str, model: LanguageModel | None)
 class OpenBookSearch:
     """The tool ``search`` for one question.
 
-    The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and
-    ``seen`` is called with the entry of each search. See ``open_book``.
+    Attributes:
+        ranked_by: the text by which the fragments of a page are ranked, whatever the model searches
+            for. See ``open_book``.
+        budget: the maximum number of tokens of a result.
+        record_search: called with the entry of each search. ``open_book`` describes these entries.
     """
 
     conversation: Conversation
-    query: str
+    ranked_by: str
     budget: int
     counter: TokenCounter
     normalizer: Normalizer
-    seen: Callable[[Json], None]
+    record_search: Callable[[Json], None]
     wiki: Wikipedia
     strings: SearchPrompts
 
@@ -200,7 +283,7 @@ class OpenBookSearch:
         async with self.conversation.at_most(RETRIEVALS_AT_ONCE, "qabench retrieval"):
             page, result = await in_daemon_thread(self._find, query)
         if page is None:
-            self.seen({"title": query, "fragments": 0, "of": 0})
+            self.record_search({"title": query, "fragments": 0, "of": 0})
             return str(result)
 
         def render(n: int) -> str:
@@ -212,7 +295,7 @@ class OpenBookSearch:
         )
         # A page that did not exist at the dataset's date has one empty fragment.
         n_shown = sum(bool(text.strip()) for text in result[:n])
-        self.seen(
+        self.record_search(
             {"title": page.title, "pageid": page.pageid, "fragments": n_shown, "of": len(result)}
         )
         return render(n)
@@ -238,7 +321,7 @@ class OpenBookSearch:
         except PageMissing:
             # The page did not exist at the dataset's date. Upstream treats it as an empty page.
             text = ""
-        ranked = rank(self.query, [page], lambda _: text, self.normalizer, official=True)
+        ranked = rank(self.ranked_by, [page], lambda _: text, self.normalizer, official=True)
         return page, [fragment.content for fragment in ranked]
 
     def _titles(self, titles: Sequence[str]) -> str:
@@ -284,7 +367,8 @@ async def converse(
         with anyio.fail_after(SECONDS_PER_QUESTION):
             while turns < max_turns:
                 conversation.messages = await history.newest()
-                if conversation.messages[0] is not history.messages[0]:
+                is_question_sent = conversation.messages[0] is history.messages[0]
+                if not is_question_sent:
                     problems.add(WITHOUT_QUESTION)
                 reply = await conversation.ask_with(conversation.messages, offered)
                 history.messages.append(reply.message)
@@ -312,6 +396,7 @@ async def converse(
         ) from None
     finally:
         conversation.messages = history.messages
+    # The first message is the question. All others can be the answer, even the result of a search.
     answers = history.messages[1:]
     if turns == max_turns:
         problems.add(f"stopped after {max_turns} turns with a search")
@@ -337,7 +422,13 @@ def _queries(reply: Any, in_text: bool) -> list[str]:
 
 @dataclass
 class _History:
-    """All messages of a conversation, and the token counts so far, by the message's position."""
+    """All messages of a conversation, and which of them are sent.
+
+    Attributes:
+        messages: all messages, oldest first.
+        room: the maximum number of tokens of the messages that are sent.
+        tokens: the numbers of tokens that are known so far, by the message's position.
+    """
 
     conversation: Conversation
     messages: list[Any]
@@ -352,10 +443,27 @@ class _History:
         last reply do not fit, its oldest calls are dropped together with their results. The newest
         call is always kept, because the tokens reserved for the reply leave room for its result.
 
+        For example, after the question Q, reply A made a call with the result a, and then reply B
+        made two calls with the results b and c. If the newest messages that fit are
+
+        - ``A a B b c``, these are returned;
+        - ``a B b c``, the result is ``B b c``, because ``a`` would be without its call;
+        - ``b c``, the result is ``B c``, and only the call of ``c`` is left in ``B``.
+
         Raises:
             QabenchError: a message is longer than the window. As in kani, messages are looked at
                 from the newest to the first one that does not fit. Older ones are not checked.
         """
+        first = await self._first_that_fits()
+        # A reply and the results of its calls stay together: results cannot be the first message.
+        for start in range(first, len(self.messages)):
+            if self.messages[start].role != "tool":
+                return self.messages[start:]
+        # Only results of the last reply fit.
+        return await self._last_reply_cut()
+
+    async def _first_that_fits(self) -> int:
+        """Return the position of the oldest message that fits together with all newer ones."""
         first, room = len(self.messages), self.room
         while first:
             tokens = await self._tokens(first - 1)
@@ -367,31 +475,32 @@ class _History:
             if room < 0:
                 break
             first -= 1
-        # A reply and the results of its calls stay together: results cannot be the first message.
-        for start in range(first, len(self.messages)):
-            if self.messages[start].role != "tool":
-                return self.messages[start:]
-        # Only results of the last reply fit.
-        oldest = len(self.messages) - 1
-        last_reply = oldest
-        while self.messages[last_reply].role == "tool":
-            last_reply -= 1
-        reply = self.messages[last_reply]
-        room = self.room - await self._tokens(last_reply) - await self._tokens(oldest)
-        while oldest - 1 > last_reply:
-            room -= await self._tokens(oldest - 1)
+        return first
+
+    async def _last_reply_cut(self) -> list[Any]:
+        """Return the last reply with its newest results that fit, and only the calls of these.
+
+        The reply counts with all its calls. It is returned with its newest result even if the two
+        do not fit together.
+        """
+        newest = len(self.messages) - 1
+        reply_position = newest
+        while self.messages[reply_position].role == "tool":
+            reply_position -= 1
+        reply = self.messages[reply_position]
+        first_result = newest
+        room = self.room - await self._tokens(reply_position) - await self._tokens(newest)
+        while first_result - 1 > reply_position:
+            room -= await self._tokens(first_result - 1)
             if room < 0:
                 break
-            oldest -= 1
-        results = self.messages[oldest:]
-        # The reply and its newest result are sent even if they do not fit together.
-        ids = set()
-        for result in results:
-            if result.role == "tool":
-                ids.add(result.tool_call_id)
-        # Drop the calls whose results were dropped.
-        calls = [call for call in getattr(reply, "tool_calls", None) or [] if call.id in ids]
-        return [self.conversation.with_calls(reply, calls), *results]
+            first_result -= 1
+        results = self.messages[first_result:]
+        ids = {result.tool_call_id for result in results}
+        # A solver of the user that ran before may have left results without a reply.
+        calls = getattr(reply, "tool_calls", None) or []
+        kept_calls = [call for call in calls if call.id in ids]
+        return [self.conversation.with_calls(reply, kept_calls), *results]
 
     async def _tokens(self, position: int) -> int:
         """Count a message's tokens as kani does: its text, and its calls or the name of its tool."""
@@ -458,7 +567,8 @@ def _problem(call: Call) -> str | None:
 async def _search_in_text(search: OpenBookSearch, reply: Any) -> list[Any]:
     """Cut a reply after the search with which it begins, and return the search's result.
 
-    Returns [] if the reply does not begin with a search.
+    This changes the message itself, which is in the history already, so the model and the log also
+    get the cut reply. Returns [] if the reply does not begin with a search.
     """
     # The authors' engines strip replies.
     reply.text = reply.text.strip()
