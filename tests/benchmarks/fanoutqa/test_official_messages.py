@@ -439,6 +439,15 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: Wiki, t
     assert (sample.scores or {})["fanoutqa"].answer == sample.messages[-2].text != ""
 
 
+def test_the_room_and_the_time_of_a_question(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> None:
+    task = fanoutqa_open_book("dev", ids=question_rows("dev")[0]["id"], search="text", context_length=460)
+    (sample,) = run(task, lambda _: "x", tmp_path).samples or []
+    # kani keeps 450 tokens free for the reply by default.
+    assert sample.error and "but the window has room for 10" in sample.error.message
+    runner = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks/run_openbook.py"
+    assert f"timeout={open_book.SECONDS_PER_QUESTION})" in runner.read_text(encoding="utf-8")
+
+
 def kani_keeps(tokens: list[int], room: int) -> int | None:
     """The number of newest messages that kani 0.7.2 sends (``Kani.get_prompt``); None if it raises
     MessageTooLong.

@@ -25,6 +25,7 @@ these tests of ``tests/benchmarks/fanoutqa/test_official_messages.py``, which ne
 
 - ``test_open_book_prompts`` and ``test_search_results``: the authors' runner is executed.
 - ``test_text_searches_are_recognized_as_upstream``: searches in plain text.
+- ``test_the_room_and_the_time_of_a_question``: the tokens for the reply, and the ten minutes.
 - ``test_the_newest_messages_are_those_of_kani``: the messages that are sent from a full window.
 - ``test_tokens_are_counted_as_kani_counts_them``: messages and the tool's description.
 - ``test_failed_calls_are_worded_as_in_kani``: recorded messages, and when tools are withdrawn.
