@@ -177,7 +177,7 @@ def test_unmatched_and_contradicting_questions(logs: list[Path], tmp_path: Path)
     compared = document("compare", logs[0], part, "--scores", "match")
     assert compared["comparisons"][0]["pairs"][0]["n"] == 15
     assert compared["notes"] == ["questions that only some of the systems have: 5"]
-    with pytest.raises(InputError, match=r"another question, target or document for the id 0: .*'0'.* and .*'x'"):
+    with pytest.raises(InputError, match=r"different questions, targets or documents for the id 0: .*'0'.* and .*'x'"):
         run("compare", logs[0], inspect_log(tmp_path / "target", lambda i: True, target="x"))
     with pytest.raises(InputError, match="have no question in common"):
         run("compare", logs[0], inspect_log(tmp_path / "ids", lambda i: True, ids=range(90, 95)))
@@ -202,7 +202,7 @@ def test_samples_of_lm_eval(tmp_path: Path) -> None:
     other = tmp_path / "other" / second.name  # the same questions and targets, but other documents
     other.parent.mkdir()
     other.write_text(re.sub(r'"doc_hash": "(.)', r'"doc_hash": "x\1', second.read_text()))
-    with pytest.raises(InputError, match="another question, target or document for the id 0"):
+    with pytest.raises(InputError, match="different questions, targets or documents for the id 0"):
         run("compare", first, other)
     (evaluation,) = read_evaluations([first]).evaluations
     assert "kind" in evaluation.groupings() and evaluation.config == "sums"

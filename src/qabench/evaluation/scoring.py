@@ -211,7 +211,8 @@ def outcomes_of(
         if isinstance(outcomes, list):
             returned = f"{len(outcomes)} outcomes"
         raise InputError(
-            f"{benchmark}: its scorer returned {returned} for {len(items)} questions; allowed: a list with one outcome each"
+            f"{benchmark}: its scorer returned {returned} for {len(items)} questions; "
+            "allowed: a list with one outcome each"
         )
     checked = []
     for item, outcome, id in zip(items, outcomes, ids, strict=True):
