@@ -186,7 +186,7 @@ class BM25Index(Displayed):
 
     @property
     def skipped(self) -> int:
-        """Return the number of skipped rows and removed documents."""
+        """Return the number of positions without a document: skipped rows and removed documents."""
         return self._origin.span - len(self)
 
     def tables(self) -> list[Table]:

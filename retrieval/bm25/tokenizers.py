@@ -56,7 +56,8 @@ class Words:
         version: 1, or 2 for all scripts. Version 2 normalizes the text (NFC), keeps combining marks
             in words, and takes pairs of characters (bigrams) as terms in scripts without spaces:
             Chinese, Japanese, Thai, Lao, Khmer and Burmese. Both versions give the same terms for
-            texts in Latin, Greek or Cyrillic letters without combining marks.
+            normalized texts in Latin, Greek or Cyrillic letters without combining marks, except for
+            the letter İ, whose lowercase has such a mark.
 
     Raises:
         MissingExtra: a stemmer is given and PyStemmer is not installed.

@@ -272,7 +272,7 @@ def sample(
     stratify: Annotated[
         str | None,
         Option(
-            help="verdict, or a grouping: draw the same number of items per group, with weights."
+            help="verdict, or a grouping: draw equally many items per group, as far as possible, with weights."
         ),
     ] = None,
     format: Format = "table",
@@ -280,8 +280,8 @@ def sample(
 ) -> None:
     """Write a random sample of judged items as a table, for people to label.
 
-    The table has question, reference, answer and an empty column label. `qabench score --human`
-    reads the labeled table.
+    The table has id, question, reference, answer, and a column label to fill in, which is 0 for
+    empty answers. `qabench score --human` reads the labeled table.
     """
     from qabench.runs.sampling import sample as drawn
     from qabench.runs.sources import read_evaluations

@@ -49,7 +49,9 @@ _SCORES = (
 _GROUPINGS = f"Also print the scores of each category of questions: {GROUPINGS}. May be repeated."
 _SETTINGS = f"What the model is given: {SETTINGS}"
 
-ConfigName = Annotated[str | None, Option(help="The dataset's config. Default: the benchmark's.")]
+ConfigName = Annotated[
+    str | None, Option(help="The dataset's config. Default: the benchmark's default config.")
+]
 Scores = Annotated[list[str] | None, Option("--scores", metavar="NAME,...", help=_SCORES)]
 Groupings = Annotated[list[str] | None, Option("--by", metavar="GROUPING", help=_GROUPINGS)]
 SettingName = Annotated[str | None, Option(help=f"{_SETTINGS}. Default: the first.")]
@@ -91,7 +93,8 @@ PassKs = Annotated[
     Option(
         "--pass-k",
         metavar="K,...",
-        help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to the number of samples.",
+        help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to 8, larger powers of two, and the number of "
+        "samples.",
     ),
 ]
 AllScores = Annotated[

@@ -419,12 +419,12 @@ def _print_plan(benchmark: Benchmark, options: RunOptions) -> None:
 def _counted(benchmark: Benchmark, setting: Setting, model: str, options: RunOptions) -> Json:
     """Return the "counts" of calls and tokens of a run, and notes about its "turns".
 
-    Counting takes long, so the result is kept in the cache, and read from there the next time.
+    Counting takes long, so the result is read from the cache if ``kept`` has it from an earlier call.
     """
     from qabench.runs.kept import kept
 
     def count() -> Json:
-        hint("counting the prompts of all questions; the counts are kept for the next time")
+        hint("counting the prompts of the questions; if possible, the counts are kept")
         from qabench.runs.estimate import plan_run
 
         estimate = plan_run(
