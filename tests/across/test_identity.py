@@ -98,3 +98,12 @@ def test_a_column_of_the_dataset_is_not_read_as_a_reply() -> None:
     rows = rows.remove_columns("labels").add_column("output", outputs)
     with pytest.raises(InputError, match=r"'response' is the dataset's own in all .*, and 'output' is not read"):
         qabench.evaluate_predictions("felm", "sample", rows.to_list())
+
+
+def test_labels_of_the_dataset_beside_replies_are_refused() -> None:
+    (rows,) = qabench.load_dataset("felm", "sample").values()
+    rows = rows.add_column("reply", ["Answer: 1"] * len(rows))
+    with pytest.raises(InputError, match=r"'labels' is the dataset's own in all .*, and 'reply' is not read"):
+        qabench.evaluate_predictions("felm", "sample", rows)
+    with columns_named(None, "reply"):
+        qabench.evaluate_predictions("felm", "sample", rows.to_list())

@@ -95,8 +95,8 @@ def _of_dataset(
             if column not in columns or not _is_copied(benchmark, by_id, known, field, column):
                 continue
             own = f"{predictions.path}: {column!r} is the dataset's own in all {len(known)} predictions"
-            for name in sorted(predictions.fields - columns):
-                if name.strip().lower() in OTHER_ANSWERS:
+            for name in sorted(predictions.fields - columns - {field}):
+                if name.strip().lower() in (*benchmark.answer_fields, *OTHER_ANSWERS):
                     raise InputError(
                         f"{own}, and {name!r} is not read; leave the dataset's column out, or name the other one "
                         f"(--answer-column {name})"
