@@ -165,8 +165,9 @@ def publish(
     A dataset is published if its rows equal the rows of the source files, a metric if the example
     in its card gives the stated results. Files that are already on the Hub are not uploaded again,
     so the command can be repeated after an error. The token comes from `hf auth login` or HF_TOKEN.
-    Exit code: 0 everything was published; 1 something was not; 2 wrong usage, or the licenses were
-    not accepted.
+    Datasets that must not be redistributed are skipped. Exit code: 0 nothing failed; 1 a repository
+    was not published, because a check or a request failed; 2 wrong usage, or the licenses were not
+    accepted.
     """
     import datasets
     from huggingface_hub.utils.tqdm import disable_progress_bars

@@ -25,7 +25,7 @@ GROUPS, GROUPINGS, SETTINGS = "{groups}", "{groupings}", "{settings}"
 
 
 def with_names(text: str) -> str:
-    """Replace the placeholders of a help text by the names that this package's benchmarks have."""
+    """Replace the placeholders of a help text with the names that this package's benchmarks have."""
     names_of: dict[str, Callable[[Benchmark], Iterable[str]]] = {
         GROUPS: lambda each: each.groups,
         GROUPINGS: lambda each: each.groupings,

@@ -64,8 +64,9 @@ class HttpClient:
     """A retrying HTTP client, safe for several threads.
 
     Transient failures (no connection, a timeout, an incomplete response, status 408, 425, 429 or
-    5xx) are retried with exponential backoff. If the server says how long to wait (Retry-After), no
-    thread sends a request before that time has passed.
+    5xx) are retried with exponential backoff, but a host that has never accepted a connection is not
+    tried again. If the server says how long to wait (Retry-After), no thread sends a request before
+    that time has passed.
 
     Args:
         limits: the limits of each request.
