@@ -53,8 +53,8 @@ def retrieve(
         Argument(
             metavar="SOURCE",
             show_default=False,
-            help="A .csv, .tsv, .jsonl, .json, .parquet or .txt file (also .gz), - (standard input), a folder written by "
-            "save_to_disk, or a dataset's name. Each row is a document. Omit it to search the index in --index.",
+            help="A .csv, .tsv, .jsonl, .json, .parquet or .txt file (also .gz), - (standard input), a folder written "
+            "by save_to_disk, or a dataset's name. Each row is a document. Omit it to search the index in --index.",
         ),
     ] = None,
     column: Annotated[
