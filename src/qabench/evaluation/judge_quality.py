@@ -24,7 +24,7 @@ from qabench.io.tables import Table
 from qabench.stats import Difference, Interval, adjust, paired_test, score_interval
 
 LENGTH = "length"
-# Judges may prefer long answers, so their quality is also shown by quarters of length.
+# Judges may prefer long answers, so a judge's quality is also shown by quarters of the answers' length.
 LENGTH_GROUPS = 4
 # A grouping with more groups, such as the type of question, is shown only if it is named.
 MAX_GROUPS = 8
@@ -139,7 +139,7 @@ def quality(judge: str, score: JudgedScore, with_groups: bool = True) -> Quality
         try:
             measures[name] = score_interval(rows, function, clusters=clusters)
         except InputError:
-            # A measure is undefined if all items have the same label.
+            # Some measures are undefined if all items have the same label.
             continue
     tp, fn, fp, tn = map(int, rows.sum(axis=0))
     counts = {"tp": tp, "fn": fn, "fp": fp, "tn": tn}

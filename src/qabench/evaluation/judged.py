@@ -286,7 +286,7 @@ def _item_labels(
     for item in score.items:
         label = labels.of_score(score, item, system)
         if label is not None and not label.is_of(item):
-            # The system was run again after the labeling, so that it has another answer.
+            # The system was probably run again after the labeling, and gave another answer.
             other_answers.append(item.id)
             label = None
         if label is not None and not 0 <= label.value <= 1:

@@ -66,8 +66,8 @@ class ScoredRecords:
         notes: sentences about the scoring, such as the calls of a judge and their cost.
         origin: equal for a run and the runs that resumed it, or "" if unknown. Such runs are never
             compared with each other.
-        recorded: group of scores -> why its scores are taken from the log, not computed again from
-            the answers.
+        recorded: group of scores -> why its scores, or a model's labels for them, are taken from the
+            log and not computed again, or "".
         score_specs: the benchmark's scores. A score is not computed if no record has its columns.
         declarations: name of a signature -> the official values of its fields.
         failures_official: whether the authors' results contain questions without an answer.
@@ -282,8 +282,8 @@ class ScoredRecords:
                 declaration = self.declarations.get(signature_name(line))
                 lines[group] = short_signature(line, declaration)
             except InputError:
-                # The signature was written by another version of qabench. Notes report that as a
-                # deviation.
+                # The signature was edited, or written by another version of qabench. Notes report that as
+                # a deviation.
                 lines[group] = line
         return lines
 

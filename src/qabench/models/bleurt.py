@@ -150,8 +150,8 @@ def _by_transformers(model: str) -> BleurtModel:
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
         for reference, candidate in encoded:
             pairs.append(pair_ids(reference, candidate, cls, sep))
-        # Batches of similar length need little padding, and are put back into the order of the
-        # input.
+        # Batches of pairs with similar lengths need little padding. The scores are put back into the
+        # order of the input below.
         lengths = [len(ids) for ids, _ in pairs]
         batches = buckets(lengths, BATCH_SIZE)
         inputs = []

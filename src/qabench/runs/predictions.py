@@ -54,8 +54,9 @@ def evaluate_predictions(
         **options: options of the benchmark. ``qabench score --help`` lists them.
 
     Returns:
-        One record per question, with its scores. ``.scores()`` of the result returns the means with
-        intervals, and ``.deviations(score)`` says how a score differs from the official one.
+        One record per question and sample, with its scores. ``.scores()`` of the result returns the
+        means with intervals, and ``.deviations(score)`` says how a score differs from the official
+        one.
 
     Raises:
         InputError: an unknown name of a benchmark, config, score or option, a file that cannot be

@@ -319,7 +319,7 @@ def _reduced_log(
         eval=reduced_spec,
         plan=EvalPlan(config=config),
         stats=log.stats,
-        # Empty replies are asked again, as failed questions are.
+        # Questions with empty replies are asked again, as failed ones are.
         samples=[sample for sample in log.samples or () if not _is_empty(sample)],
         location=str(path),
     )

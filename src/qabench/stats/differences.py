@@ -227,7 +227,7 @@ def inverted_test(
     # Random flips include all units. If ``paired._swaps`` enumerates the flips, they include only
     # the units that differ.
     if exact and not differs.all():
-        # Flipping a unit without a difference changes nothing for a shift of 0, but does for other
+        # Flipping a unit without a difference has no effect for a shift of 0, but has one for other
         # shifts.
         if 2 ** len(change) <= resamples:
             moved = subset_sums(np.column_stack([change, weights]))

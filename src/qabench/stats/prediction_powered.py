@@ -40,7 +40,7 @@ from qabench.stats.units import (
 
 # The minimum number of labeled clusters from which a variance can be estimated.
 MIN_LABELED = 2
-# With few labels, a judge may have made no mistake on them, and their variance would be too small.
+# With few labels, a judge may have made no mistake on them, and the variance would be too small.
 # So unseen mistakes are added to the variance: 1.5 if people found no mistake, fewer if they found
 # some, and none if they found 5. The numbers come from simulations: with fewer unseen mistakes, the
 # intervals for good judges of thousands of items cover less than 93%.
@@ -445,7 +445,7 @@ def _degrees_of_freedom(
         return most
     squares: Array = np.square(influences[labeled_codes])
     if not squares.any():
-        # Without a variance there are no degrees of freedom of it.
+        # A variance of 0 has no degrees of freedom.
         return most
     # A difference may have more clusters with a label of one of the systems than each system has.
     return min(most, degrees_of_freedom(squares))

@@ -286,9 +286,14 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
     Args:
         lemmatizer: "spacy" for spaCy's ``en_core_web_sm``, or the installed package or folder in
             the environment variable QABENCH_SPACY_MODEL (signatures contain its name). "simplemma"
-            for the fallback. "auto" for spaCy if it and the model are installed, and otherwise
-            simplemma with one warning. It can also be a ``Lemmatizer``. An object whose class is
-            not from this module is never official, whatever its name.
+            for the fallback. "auto" for spaCy if this variable is set, or if spaCy and
+            ``en_core_web_sm`` are installed, and otherwise for simplemma with one warning. It can
+            also be a ``Lemmatizer``. An object whose class is not from this module is never
+            official, whatever its name.
+
+    Raises:
+        InputError: an unknown name.
+        MissingExtra: spaCy or its model is not installed.
     """
     if not isinstance(lemmatizer, str):
         return lemmatizer if type(lemmatizer) in OWN else StatedLemmatizer(lemmatizer)

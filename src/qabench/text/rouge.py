@@ -31,7 +31,7 @@ COLUMNS = (
     "rougeL.fscore",
 )
 SURROGATE = re.compile("[\ud800-\udfff]")
-# ``rouge_score`` splits words at every other character.
+# ``rouge_score`` splits words at all characters but these.
 WORD_CHARACTER = re.compile("[a-z0-9]")
 
 
