@@ -163,7 +163,7 @@ def _best_labels(comparison: ComparedSystems) -> list[str]:
 def _members_by_grouping(
     comparison: ComparedSystems, of_groups: Iterable[ComparedSystems]
 ) -> dict[str, list[ComparedSystems]]:
-    """Return, by grouping, the comparisons on groups that have the same task and score."""
+    """Return, by grouping, the comparisons on groups with the task and score of ``comparison``."""
     members: dict[str, list[ComparedSystems]] = {}
     for member in of_groups:
         is_of_task = member.questions == comparison.questions

@@ -63,7 +63,7 @@ def _paper(section: Section) -> Row:
 
 
 def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Row:
-    """Describe a score for the page. It ranks systems only if they have the same questions."""
+    """Describe a score for the page. A score ranks systems only if they have the same questions."""
     return {
         "ranks": comparison is not None and comparison.same_questions,
         "key": spec.name,

@@ -95,7 +95,7 @@ def _signed(evaluation: Evaluation, groups: Sequence[str], value: str, field: Fi
 
 
 def parse_field(line: str, name: str) -> str | None:
-    """Return the value of a field of a signature, or None if the text has no such field."""
+    """Return the value of a field of a signature, or None if ``line`` does not have it."""
     try:
         return parse(line)[1].get(name)
     except QabenchError:

@@ -80,7 +80,7 @@ def _shown(value: Any) -> Any:
 
 
 def with_facts(evaluation: Evaluation, log: Log) -> Evaluation:
-    """Add what a log says about its run and its questions to the signatures.
+    """Add to the signatures what a log says about its run and its questions.
 
     Raises:
         InputError: the log's metadata contradicts its task or its signatures.
@@ -194,7 +194,7 @@ def _check_metadata(log: Log, fields: Mapping[str, str], path: str) -> None:
 
 
 def _check_arguments(log: Log, fields: Mapping[str, str], path: str) -> None:
-    """Raise InputError if a call has another prompt or protocol than the signatures."""
+    """Raise InputError if the prompt or the protocol of a call contradicts the signatures."""
     calls = [log.task_args, *(step.params for step in log.steps)]
     for arguments in calls:
         for name in _ARGUMENTS:

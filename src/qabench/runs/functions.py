@@ -355,7 +355,7 @@ def name_with_digest(function: Callable[..., Any]) -> str:
 
 
 def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
-    """Describe a value as text. Equal values have equal texts in all processes.
+    """Describe a value as text. A value has the same text in all processes.
 
     Objects are described by their class, because their content could be large, or differ between
     processes. With ``constants_only``, lists, sets and dicts are described in this way, too.

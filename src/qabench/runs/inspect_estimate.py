@@ -86,7 +86,7 @@ def counted_by_inspect(
 def _count(
     counts: Counts, reply: str, messages: Any, tools: Any, tool_choice: Any, config: Any
 ) -> Any:
-    """Count a call, and return a reply that leads to the next calls without tools."""
+    """Count a call, and return the benchmark's planned reply, which calls no tools."""
     texts = [(message.role, message.text) for message in messages]
     prompt = counts.add(texts, config.max_tokens)
     output = ModelOutput.from_content("counting", reply)

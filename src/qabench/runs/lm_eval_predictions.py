@@ -102,7 +102,7 @@ def with_harness_facts(
     config: str | None,
     questions: Path | None,
 ) -> Evaluation:
-    """Add how the harness ran, according to its samples and results, to the signatures."""
+    """Add to the signatures how the harness ran, according to its samples and results."""
     rows = [row.fields for row in samples]
     loaded = benchmark.load(config, questions).rows
     try:

@@ -91,7 +91,7 @@ def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
 
 
 def _with_problems(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
-    """Add the groups of scores that a log lacks to the evaluation's problems."""
+    """Add to the evaluation's problems the groups of scores that a log lacks."""
     new = [text for text in not_in_log(evaluation, specs) if text not in evaluation.problems]
     if not new:
         return evaluation

@@ -166,7 +166,10 @@ class SpacyLemmatizer:
 
 
 def model_digest(folder: Path) -> str:
-    """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files."""
+    """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files.
+
+    Code and ``WITHOUT_EFFECT`` are left out.
+    """
     files = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
