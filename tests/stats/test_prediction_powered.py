@@ -247,6 +247,7 @@ def test_differences_of_clusters_are_paired_by_question() -> None:
         ([1, 0, 1], [1, 0, None], {"clusters": ["a", "a", "b"]}, "all labels are of one question"),
         ([1, 0, 1], [1, 0, None], {"clusters": ["a"]}, "1 clusters for 3 items"),
         ([1, 0, 1], [1, 0, None], {"weights": [1, 0, 1]}, "a weight is 0.0; allowed: numbers above 0"),
+        ([1, 0, 1], [1, 0, None], {"weights": [1, float("inf"), 1]}, "a weight is inf; allowed: numbers above 0"),
         ([1, 0, 1], [1, 0, None], {"weights": [1]}, "1 weights for 3 items"),
     ],
 )

@@ -125,9 +125,9 @@ def _predictions(
         if len(candidates) != 1:
             unmatched.append(record.id)
             continue
-        by_text += not same_id
         # A question without a prediction is unanswered. An empty one would be an answer.
         if record.answer is not None:
+            by_text += not same_id
             rows.append({"id": candidates[0], field: record.answer, SAMPLE: record.epoch})
     if not rows and not unmatched:
         raise InputError(f"{log.path} has no answers")

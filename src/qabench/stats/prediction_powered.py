@@ -375,8 +375,9 @@ def _label_weights(weights: Sequence[float] | None, is_labeled: npt.NDArray[np.b
     if len(all_weights) != len(is_labeled):
         raise InputError(f"there are {len(all_weights)} weights for {len(is_labeled)} items")
     label_weights = all_weights[is_labeled]
-    if not (np.isfinite(label_weights).all() and (label_weights > 0).all()):
-        raise InputError(f"a weight is {label_weights.min()}; allowed: numbers above 0")
+    is_usable = np.isfinite(label_weights) & (label_weights > 0)
+    if not is_usable.all():
+        raise InputError(f"a weight is {label_weights[~is_usable][0]}; allowed: numbers above 0")
     return label_weights
 
 
