@@ -49,7 +49,7 @@ class Reproduction:
 
     Attributes:
         checks: the checks, one per number.
-        tables: tables of further numbers, which have no published values.
+        tables: tables of further numbers, which are not compared with published values.
         notes: sentences that say why some published numbers are not among the checks.
     """
 

@@ -122,12 +122,14 @@ class _Transfer:
                 self.resumed = True
                 return
             check_status(response)
-            # A server that does not know ranges sends the whole file, with another status than 206.
+            # A server that does not know ranges sends the whole file, with a status other than 206.
             at = size if response.status_code == 206 else 0
             start = f"bytes {at}-"
             if not response.headers.get("Content-Range", start).startswith(start):
                 self.part.unlink(missing_ok=True)
-                raise HttpError("invalid response", "another range than requested", transient=True)
+                raise HttpError(
+                    "invalid response", "a range that was not requested", transient=True
+                )
             self.resumed = self.resumed or at > 0
             with self.part.open("ab" if at else "wb") as file:
                 # With a chunk size, a dropped connection would lose an incomplete chunk.

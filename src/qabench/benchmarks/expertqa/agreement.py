@@ -145,7 +145,7 @@ def _in_order(judged: list[SourceRow], asked: list[SourceRow], where: str) -> li
     one side are matched by their position, like a list of verdicts.
 
     Raises:
-        InputError: a claim has another text than the claim of the reference at the same position.
+        InputError: a claim has a different text from the reference's claim at the same position.
             Its verdict may be about anything, such as a claim of another answer.
     """
     texts = list(map(_text_of, asked))

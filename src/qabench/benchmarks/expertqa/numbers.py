@@ -57,8 +57,8 @@ class ExpertQANumbers(Numbers):
             for split, rows in available_splits("expertqa", config).items():
                 reproduction.tables.append(autoais_table(f"{config} {split}", rows))
         reproduction.notes.append(
-            "AutoAIS is computed from the labels in the available files. There are no published "
-            "values for it."
+            "AutoAIS is computed from the labels in the available files. It is not compared with the values in the "
+            "authors' paper, of which there is no machine-readable copy here."
         )
         return reproduction
 
