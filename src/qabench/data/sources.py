@@ -125,7 +125,8 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
             else:
                 download(source, path, progress=progress)
     except HttpError as error:
-        if error.reason == "too large":
+        # Without a pinned size, the limit is that of ``download``, which the error names.
+        if error.reason == "too large" and source.size:
             raise DigestMismatch(
                 f"{source}: {request_url(source)} has more than the pinned {source.size} bytes"
             ) from error
