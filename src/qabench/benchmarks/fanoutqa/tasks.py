@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import prompts
@@ -27,6 +27,25 @@ LOGGED = ("question", "answer", "necessary_evidence")
 Lemmatizer = Literal["auto", "spacy", "simplemma"]
 
 BENCHMARK = benchmark("fanoutqa")
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The arguments of a task that select questions."""
+
+    config: str | None
+    questions: str | None
+    ids: Names
+    category: Names
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """The arguments of a task that describe the scoring."""
+
+    scores: str
+    lemmatizer: str
+    judge: Json | None
 
 
 def fanoutqa_closed_book(
@@ -64,7 +83,8 @@ def fanoutqa_closed_book(
         SourceError: the questions, or with "official" the prompt, are not available.
     """
     asking = prompts.asking_closed_book(prompt, protocol)
-    selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
+    selection = _Selection(config=config, questions=questions, ids=ids, category=category)
+    scoring = _Scoring(scores=scores, lemmatizer=lemmatizer, judge=judge)
     return _plan(asking, [ProtocolStep()], selection, scoring)
 
 
@@ -135,7 +155,8 @@ def fanoutqa_open_book(
     labels = {strings.tools.label, strings.tools_gpt_35.label, strings.text.label}
     conditions: dict[str, object] = {"prompt": sorted(labels)}
     conditions |= retrieval_conditions(shared_normalizer(lemmatizer), wiki)
-    selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
+    selection = _Selection(config=config, questions=questions, ids=ids, category=category)
+    scoring = _Scoring(scores=scores, lemmatizer=lemmatizer, judge=judge)
     return _plan(asking, [ProtocolStep(open_book, arguments)], selection, scoring, conditions)
 
 
@@ -190,7 +211,8 @@ def fanoutqa_evidence_provided(
         "wiki": wiki,
     }
     asking = FanOutQAAsking("evidence-provided", user_prompt, followed)
-    selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
+    selection = _Selection(config=config, questions=questions, ids=ids, category=category)
+    scoring = _Scoring(scores=scores, lemmatizer=lemmatizer, judge=judge)
     conditions = retrieval_conditions(shared_normalizer(lemmatizer), wiki)
     steps = [ProtocolStep(evidence_provided, arguments), ProtocolStep()]
     return _plan(asking, steps, selection, scoring, conditions)
@@ -199,27 +221,19 @@ def fanoutqa_evidence_provided(
 def _plan(
     asking: FanOutQAAsking,
     steps: Sequence[ProtocolStep],
-    selection: tuple[str | None, str | None, Names, Names],
-    scoring: tuple[str, str, dict[str, Any] | None],
+    selection: _Selection,
+    scoring: _Scoring,
     conditions: Mapping[str, object] | None = None,
 ) -> TaskPlan:
-    """Plan a setting.
-
-    ``selection`` is the config, the file, ids and categories. ``scoring`` is the scores, the
-    lemmatizer, and the options of the judge.
-    """
-    config, file, ids, category = selection
-    scores, lemmatizer, judge = scoring
-    path = Path(file) if file else None
-    questions = BENCHMARK.load(config, path)
-    groups = BENCHMARK.selected_groups(scores) or []
+    """Return the plan of a setting, whose protocol has these steps."""
+    path = Path(selection.questions) if selection.questions else None
+    questions = BENCHMARK.load(selection.config, path)
+    groups = _groups(scoring.scores, asking.setting)
     queries: Mapping[str, str] = {}
-    if asking.setting == "open-book":
-        # Only this setting searches for pages.
-        groups = [*groups, "evidence"]
-        if asking.protocol == OFFICIAL:
-            queries = _source_rows(config, file)
-    selected = [_logged(question, queries) for question in select(questions, ids, category)]
+    if asking.setting == "open-book" and asking.protocol == OFFICIAL:
+        queries = _source_rows(selection.config, selection.questions)
+    chosen = select(questions, selection.ids, selection.category)
+    selected = [_logged(question, queries) for question in chosen]
     # The answers to test questions are not public.
     is_public = all("answer" in question.row for question in questions.rows)
     references = None
@@ -227,7 +241,12 @@ def _plan(
     if is_public:
         unscored = ""
         references = digest(reference_of(question.row) for question in selected)
-    options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
+    options = {
+        "lemmatizer": scoring.lemmatizer,
+        "judge": scoring.judge,
+        # In a run, the scorer is called from several threads. See ``scorer_of``.
+        "threads": True,
+    }
     asking = replace(asking, references=references, scoring=options)
     # This signature describes only how the model was asked, so it has no digest of references.
     fields = {**questions.fields, **asking.fields(), "references": None}
@@ -238,15 +257,29 @@ def _plan(
         asking,
         asking.setting,
         steps,
-        BENCHMARK.selected_groups(groups or None),
+        groups,
         conditions=conditions or {},
         metadata={"signatures": {"run": run}},
         unscored=unscored,
     )
 
 
+def _groups(scores: str, setting: str) -> list[str] | None:
+    """Return the groups of scores to compute, or None for the default."""
+    groups = BENCHMARK.selected_groups(scores) or []
+    if setting == "open-book":
+        # Only this setting searches for pages.
+        groups = [*groups, "evidence"]
+    # The user may have named "evidence", too. This leaves each group once, in the declared order.
+    return BENCHMARK.selected_groups(groups or None)
+
+
 def _logged(question: Question, queries: Mapping[str, str]) -> Question:
-    """Return a question for the log, with only the columns that solvers and the scorer need."""
+    """Return a question for the log, with only the columns that solvers and the scorer need.
+
+    ``queries`` has the text of the column ``query`` by id (see ``_source_rows``). The protocol
+    ``open_book`` reads this column if it is official.
+    """
     row = {}
     for name in LOGGED:
         # Test questions have no answer.
@@ -265,6 +298,7 @@ def _source_rows(config: str | None, file: str | None) -> dict[str, str]:
     decomposition with all answers.
     """
     table = dataset_table("fanoutqa")
+    # Each config of questions has one split with one file.
     ((name,),) = table.config(config).splits.values()
     path = Path(file) if file else table.open_path(name)
     return {row.fields["id"]: str(row.fields) for row in read_json_list(path)}
