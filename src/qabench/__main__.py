@@ -38,7 +38,7 @@ def run_process() -> None:
     except SystemExit as exit:
         status = exit.code or 0
     except KeyboardInterrupt:
-        # While modules are imported. Later, Typer turns it into an exit status.
+        # Modules were being imported. After that, Typer turns Ctrl-C into an exit status.
         status = INTERRUPTED
     if process.is_terminated and status == INTERRUPTED:
         status = TERMINATED
@@ -80,9 +80,9 @@ class _Process:
             # effect. Python loses signals that arrive while it forks, so SIGTERM is blocked until
             # the fork is complete.
             os.register_at_fork(
-                before=_hold_sigterm,
-                after_in_parent=_release_sigterm,
-                after_in_child=_end_by_sigterm,
+                before=_block_sigterm,
+                after_in_parent=_unblock_sigterm,
+                after_in_child=_restore_sigterm,
             )
 
     def terminate(self, *_: object) -> None:
@@ -109,18 +109,18 @@ class _Process:
         os._exit(self.status)
 
 
-def _hold_sigterm() -> None:
+def _block_sigterm() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
-def _release_sigterm() -> None:
+def _unblock_sigterm() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
-def _end_by_sigterm() -> None:
+def _restore_sigterm() -> None:
     """Let SIGTERM end this forked process, as it does by default."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _release_sigterm()
+    _unblock_sigterm()
 
 
 if __name__ == "__main__":

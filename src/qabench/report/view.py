@@ -1,4 +1,7 @@
-"""The page's data besides report.json: the questions with each run's scores, and the answers."""
+"""The page's data besides report.json: the questions with each run's scores, and the answers.
+
+The deviations, the problems and the sums are for the page's template.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,6 @@ from qabench.evaluation.tables import correction_tables
 from qabench.io.tables import Table
 from qabench.report.section import Section
 
-Row = dict[str, Any]
 # The maximum number of kinds of problems that are shown for a run.
 SHOWN_PROBLEMS = 8
 # Texts are shortened, because a page with hundreds of long conversations must still open. The logs
@@ -33,8 +35,8 @@ SHORTEST_SHARE = 400
 PLAIN = ("epoch", "status", "problem", "seconds", "cost", "input_tokens", "output_tokens")
 
 
-def section_data(section: Section) -> Row:
-    """Return what the page's script needs of a section besides report.json and the answers."""
+def section_data(section: Section) -> Json:
+    """Return what the page's scripts (``static/*.js``) need besides report.json and the answers."""
     specs = section.scored_specs
     comparison = next(iter(section.comparisons.values()), None)
     return {
@@ -54,7 +56,7 @@ def section_data(section: Section) -> Row:
     }
 
 
-def _paper(section: Section) -> Row:
+def _paper(section: Section) -> Json:
     """Return a paper's table of the main scores as text, by the names of the page's formats."""
     table = section.paper_table
     if table is None:
@@ -62,7 +64,7 @@ def _paper(section: Section) -> Row:
     return {"Markdown": table.formatted("markdown"), "LaTeX": table.formatted("latex")}
 
 
-def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Row:
+def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Json:
     """Describe a score for the page. A score ranks systems only if they have the same questions."""
     return {
         "ranks": comparison is not None and comparison.same_questions,
@@ -75,7 +77,7 @@ def _metric(spec: ScoreSpec, comparison: Comparison | None) -> Row:
     }
 
 
-def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Row]:
+def _questions(section: Section, specs: Sequence[ScoreSpec]) -> list[Json]:
     """Return each question with its statuses by run, and its values by score and run ("marks")."""
     by_run = [run.by_id() for run in section.runs.values()]
     ids = dict.fromkeys(chain.from_iterable(by_run))
@@ -119,7 +121,7 @@ def _marks(spec: ScoreSpec, records: Sequence[Record]) -> list[float | None]:
 def deviations_of(section: Section) -> list[str]:
     """Return the distinct deviations, with the runs that have them."""
     sentences = {label: deviation_sentences(run) for label, run in section.runs.items()}
-    return list(map("".join, with_systems(sentences)))
+    return _lines(sentences)
 
 
 def corrected_table(section: Section) -> Table | None:
@@ -137,7 +139,12 @@ def problems_of(section: Section) -> list[str]:
             sentences[label].append(f"no scores: {reason}")
         if run.status != "success":
             sentences[label].append(f"the run did not finish ({run.status})")
-    return list(map("".join, with_systems(sentences)))
+    return _lines(sentences)
+
+
+def _lines(sentences: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return each distinct sentence once. It begins with the runs that have it, unless all have it."""
+    return ["".join(parts) for parts in with_systems(sentences)]
 
 
 def total(records: Sequence[Record], name: str) -> float | None:
@@ -150,8 +157,8 @@ def total(records: Sequence[Record], name: str) -> float | None:
 def records_of(section: Section) -> list[dict[str, list[Json]]]:
     """Return the records of each run by question id, one per epoch."""
     # Every run of a section has records (see ``sections_of``).
-    total = sum(len(run.records) for run in section.runs.values())
-    share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
+    n_records = sum(len(run.records) for run in section.runs.values())
+    share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // n_records)
     records_of_runs = []
     for run in section.runs.values():
         by_id = {}

@@ -40,6 +40,7 @@ def check_archive(path: Path) -> None:
     name = "its table of contents"
     try:
         with open_archive(path) as archive:
+            # Inspect may write a sample again, see ``with_samples_once``. All else occurs once.
             names = [name for name in archive.namelist() if not name.startswith("samples/")]
             if len(set(names)) < len(names):
                 raise zipfile.BadZipFile("two files have the same name")
@@ -131,7 +132,8 @@ def with_samples_once(file: Path, copy: Path) -> Path:
     """Return a log that has each sample once: the file itself, or a copy without repetitions.
 
     Inspect writes a sample again if a run was killed and resumed. The last copy without an error is
-    kept. Raises ValueError if copies without an error have different answers.
+    kept. Raises ValueError if copies without an error have different answers. The log must have
+    passed ``check_archive``, because any file that occurs several times is read as a sample.
     """
     with open_archive(file) as archive:
         by_name = grouped((member.filename, member) for member in archive.infolist())

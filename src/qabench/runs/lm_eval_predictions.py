@@ -59,7 +59,7 @@ def evaluate_samples(
     for scored in evaluate_systems(benchmark, config, predictions, questions=questions, **options):
         # The samples also say how the model was asked, and which questions the harness left out.
         signed = with_harness_facts(scored, benchmark, path, samples, config, questions)
-        evaluations.append(over_asked(signed, predictions))
+        evaluations.append(restricted_to_asked(signed, predictions))
     return evaluations
 
 
@@ -67,12 +67,12 @@ def predictions_in_samples(
     benchmark: Benchmark, path: Path, samples: Sequence[SourceRow]
 ) -> Predictions:
     """Return the answers in a file's samples as predictions."""
-    answers = [_limited(answer_in(sample)) for sample in samples]
+    answers: list[Any] = [_json_if_long(answer_in(sample)) for sample in samples]
     predictions = read_predictions(answers, benchmark.prediction_fields, benchmark.id_fields)
     return replace(predictions, path=str(path))
 
 
-def _limited(answer: Row) -> Any:
+def _json_if_long(answer: Row) -> Row | bytes:
     """Return a prediction. One that may be too long for a line of a file is returned as JSON.
 
     The reader of predictions checks the length of lines of JSON, and so reports a long answer here
@@ -123,7 +123,7 @@ def with_harness_facts(
     return replace(evaluation, signatures=signatures, declarations=declarations)
 
 
-def over_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
+def restricted_to_asked(evaluation: Evaluation, predictions: Predictions) -> Evaluation:
     """Restrict an evaluation to the questions in the file, as the harness does.
 
     With ``--limit``, the harness asks only some questions. A note states the scores over all

@@ -21,7 +21,7 @@ from qabench.benchmarks.expertqa.claims import (
 from qabench.benchmarks.expertqa.passages import (
     BM25,
     DENSE,
-    Evidence,
+    PassageSource,
     SearchResult,
     engine_passages,
     load_passages,
@@ -60,7 +60,7 @@ class Answering:
     method: str
     prompt: Prompt
     protocol: str
-    evidence: Evidence | None
+    evidence: PassageSource | None
     k: int
 
     @property
@@ -164,7 +164,7 @@ def _numbered(number: int, passage: Document) -> str:
 
 
 def cite_best_passages(
-    claims: Sequence[str], evidence: Evidence
+    claims: Sequence[str], evidence: PassageSource
 ) -> tuple[ClaimedAnswer, SearchResult]:
     """Return an answer in which each claim cites its best passage, and return these passages."""
     shown: dict[Document, None] = {}
@@ -244,7 +244,7 @@ def _prompts_of(method: str) -> tuple[str, Callable[[], Prompt], Prompt]:
     return prompts.CLOSED, prompts.closed_prompt, prompts.OWN_CLOSED
 
 
-def _evidence(how: Answering, options: Options) -> Evidence:
+def _evidence(how: Answering, options: Options) -> PassageSource:
     if how.from_web:
         if options.search is None:
             raise InputError(

@@ -7,7 +7,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
+from qabench.benchmarks.expertqa.passages import BM25, DENSE, PassageSource, load_passages, load_web
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.prompts.prompt import AUTO
@@ -43,7 +43,7 @@ def evidence_from(
     return None, None
 
 
-def passages_for(source: Evidence) -> Find:
+def passages_for(source: PassageSource) -> Find:
     """Return the function that finds evidence in a corpus or on the web, in the authors' format.
 
     The atomic claim is the query, and passages are also ranked by it. If nothing is found, the

@@ -33,6 +33,7 @@ from qabench.retrieval.web.web import Web
 BM25, DENSE, API = "bm25", "dense", "api"
 # The authors split web pages into passages of at most this many characters, with this overlap.
 CHUNK_SIZE, OVERLAP = 1000, 200
+# The outcomes of pages that count as not read, besides those of ``qabench.retrieval.web.fetch``.
 PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"
 SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
@@ -53,99 +54,22 @@ class Passages:
         name: the identity of the corpus, for signatures.
         ranker: the name of the method that ranks passages.
         size: the number of passages.
-        search: a function that returns the k best passages for a query, best first.
+        ranked: a function that returns the k best passages for a query, best first.
     """
 
     name: str
     ranker: str
     size: int
-    search: Callable[[str, int], Sequence[Document]]
+    ranked: Callable[[str, int], Sequence[Document]]
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages for a query, best first."""
         # Only web passages are ranked by ``ranked_by``. Here, they are ranked by the query.
-        return SearchResult(self.search(query, k))
+        return SearchResult(self.ranked(query, k))
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
         return {"corpus": self.name, "passages": self.size, "ranker": self.ranker}
-
-
-@cache
-def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
-    """Return the encoder of a ranker, or None for "bm25".
-
-    For the ranker "dense", ``encoder`` is the name or folder of a sentence-transformers model (by
-    default BAAI/bge-small-en-v1.5). For "api", it is a model of an OpenAI-compatible API (by default
-    text-embedding-ada-002).
-    """
-    if ranker == BM25:
-        if encoder:
-            raise InputError("an encoder has no effect with ranker=bm25; add -T ranker=dense")
-        return None
-    if ranker == DENSE:
-        return SentenceEncoder(encoder or MODEL)
-    if ranker == API:
-        return ApiEncoder(encoder or API_MODEL)
-    raise unknown_name("unknown ranker", ranker, (BM25, DENSE, API))
-
-
-@cache
-def engine_passages(retriever: str, named_by_user: bool) -> Passages:
-    """Return the documents of a search engine's index as passages, which are not split.
-
-    Args:
-        retriever: the engine and its index, as ``qabench.retrieval.engines.open_engine`` takes
-            them.
-        named_by_user: whether the user named the engine in this call, rather than a log.
-    """
-    engine = open_engine(retriever, named_by_user=named_by_user)
-
-    def search(query: str, k: int) -> Sequence[Document]:
-        return engine.search(query, k).documents
-
-    return Passages(engine.name, engine.ranker, len(engine), search)
-
-
-@cache
-def load_passages(
-    corpus: str, ranker: str = BM25, encoder: str | None = None, *, whole: bool = False
-) -> Passages:
-    """Load a corpus with its index.
-
-    ``corpus`` is a file (.jsonl, .json, .csv, .tsv, .parquet) with the column "text" and optionally
-    "id", and "url" or "title". Rows without text are skipped. Texts longer than ``CHUNK_SIZE``
-    are split into passages (see ``split_page``) unless ``whole`` is True. See ``encoder_of`` for
-    ranker and encoder. Vectors are kept in qabench's cache.
-    """
-    model = encoder_of(ranker, encoder)
-    documents: list[Document] = []
-    for document in read_documents(read_rows(Path(corpus)), corpus)[0]:
-        if whole or len(document.text) <= CHUNK_SIZE:
-            documents.append(document)
-            continue
-        passages = split_page(document.text)
-        if len(passages) == 1:
-            documents.append(replace(document, text=passages[0]))
-            continue
-        for n, text in enumerate(passages):
-            documents.append(replace(document, id=f"{document.id}#{n}", text=text))
-    texts = [document.text for document in documents]
-    index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
-
-    def search(query: str, k: int) -> list[Document]:
-        # By default, BM25 returns k passages even if some share no word with the query. Lucene,
-        # which the authors used, leaves these out.
-        options: dict[str, Any] = {}
-        if isinstance(index, BM25Index):
-            options["matching_only"] = True
-        hits = index.search(query, k, **options)
-        return [documents[position] for position in hits.positions]
-
-    with Path(corpus).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-    ranked_by = model.name if model else BM25
-    return Passages(f"{Path(corpus).name}@{digest}", ranked_by, len(documents), search)
 
 
 @dataclass(frozen=True)
@@ -164,7 +88,7 @@ class WebPassages:
         results = self.web.search(query)
         urls, skipped = official_urls(results)
         # The log also lists skipped results, so that it accounts for every result of the search.
-        pages = [*skipped, *map(_checked, self.web.read(urls))]
+        pages = [*skipped, *map(_denied_as_unread, self.web.read(urls))]
         passages = []
         for page in pages:
             if page.outcome == READ:
@@ -213,6 +137,88 @@ class WebPassages:
         return positions
 
 
+PassageSource = Passages | WebPassages
+"""A source of passages: a corpus, a search engine's index, or the web."""
+
+
+@cache
+def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
+    """Return the encoder of a ranker, or None for "bm25".
+
+    For the ranker "dense", ``encoder`` is the name or folder of a sentence-transformers model (by
+    default BAAI/bge-small-en-v1.5). For "api", it is a model of an OpenAI-compatible API (by default
+    text-embedding-ada-002).
+    """
+    if ranker == BM25:
+        if encoder:
+            raise InputError("an encoder has no effect with ranker=bm25; add -T ranker=dense")
+        return None
+    if ranker == DENSE:
+        return SentenceEncoder(encoder or MODEL)
+    if ranker == API:
+        return ApiEncoder(encoder or API_MODEL)
+    raise unknown_name("unknown ranker", ranker, (BM25, DENSE, API))
+
+
+@cache
+def engine_passages(retriever: str, named_by_user: bool) -> Passages:
+    """Return the documents of a search engine's index as passages, which are not split.
+
+    Args:
+        retriever: the engine and its index, as ``qabench.retrieval.engines.open_engine`` takes
+            them.
+        named_by_user: whether the user named the engine in this call, rather than a log.
+    """
+    engine = open_engine(retriever, named_by_user=named_by_user)
+
+    def search(query: str, k: int) -> Sequence[Document]:
+        return engine.search(query, k).documents
+
+    return Passages(engine.name, engine.ranker, len(engine), search)
+
+
+@cache
+def load_passages(
+    corpus: str, ranker: str = BM25, encoder: str | None = None, *, whole: bool = False
+) -> Passages:
+    """Load a corpus with its index.
+
+    ``corpus`` is a file (.jsonl, .json, .csv, .tsv, .parquet) with the column "text" and optionally
+    "id", and "url" or "title". Rows without text are skipped. Texts longer than ``CHUNK_SIZE``
+    are split into passages (see ``split_page``) unless ``whole`` is True. See ``encoder_of`` for
+    ranker and encoder. Vectors are kept in qabench's cache. A corpus is loaded once per process, so
+    later changes of the file have no effect.
+    """
+    model = encoder_of(ranker, encoder)
+    documents: list[Document] = []
+    for document in read_documents(read_rows(Path(corpus)), corpus)[0]:
+        if whole or len(document.text) <= CHUNK_SIZE:
+            documents.append(document)
+            continue
+        passages = split_page(document.text)
+        if len(passages) == 1:
+            documents.append(replace(document, text=passages[0]))
+            continue
+        for n, text in enumerate(passages):
+            documents.append(replace(document, id=f"{document.id}#{n}", text=text))
+    texts = [document.text for document in documents]
+    index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
+
+    def search(query: str, k: int) -> list[Document]:
+        # By default, BM25 returns k passages even if some share no word with the query. Lucene,
+        # which the authors used, leaves these out.
+        options: dict[str, Any] = {}
+        if isinstance(index, BM25Index):
+            options["matching_only"] = True
+        hits = index.search(query, k, **options)
+        return [documents[position] for position in hits.positions]
+
+    with Path(corpus).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    ranked_by = model.name if model else BM25
+    return Passages(f"{Path(corpus).name}@{digest}", ranked_by, len(documents), search)
+
+
 @cache
 def load_web(search: str, ranker: str, encoder: str | None = None) -> WebPassages:
     """Return the web as a source of passages.
@@ -221,10 +227,6 @@ def load_web(search: str, ranker: str, encoder: str | None = None) -> WebPassage
     See ``encoder_of`` for the other arguments.
     """
     return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder))
-
-
-Evidence = Passages | WebPassages
-"""A source of passages: a corpus, a search engine's index, or the web."""
 
 
 def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
@@ -274,7 +276,7 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
     return [passage for passage in map(str.strip, passages) if passage]
 
 
-def _checked(page: WebPage) -> WebPage:
+def _denied_as_unread(page: WebPage) -> WebPage:
     """Return the page. If its text says that access is denied, it counts as not read."""
     # The authors' scripts look for these words.
     if "Access" in page.text and "Denied" in page.text:
