@@ -17,6 +17,7 @@ EXCEPTIONS = {
     "src/qabench/__init__.py": "qabench.normalize is the normal form of one benchmark",
     "src/qabench/cli/quickstart.py": "shows one benchmark",
     "src/qabench/io/environment.py": "lists environment variables, also those that the authors' code reads",
+    "src/qabench/llm/endpoint.py": "environment variables that the authors' code reads",
     "retrieval/wiki/cache.py": "the folder of the authors' cache",
     "retrieval/wiki/client.py": "environment variables that the authors' code reads",
     "retrieval/wiki/kiwix.py": "environment variables that the authors' code reads",
