@@ -114,8 +114,8 @@ def header_scores(path: Path) -> dict[str, float]:
     log = read_eval_log(str(path), header_only=True)
     assert log.results is not None
     several = (log.eval.config.epochs or 1) > 1
-    reported, _, _ = reported_by_inspect(log.results.model_dump(mode="json"), several)
-    return {each.score: each.value for each in reported}
+    in_header = reported_by_inspect(log.results.model_dump(mode="json"), several)
+    return {each.score: each.value for each in in_header.means}
 
 
 @pytest.mark.parametrize("case", ["", "errors", "early stop"])

@@ -11,7 +11,7 @@ from qabench.errors import InputError, unknown_name
 
 CUTOFF = "@k"
 # The last part of a name such as "match.mean": the mean of a score whose epochs another harness
-# also reduced in another way (see ``qabench.runs.aggregates``).
+# also reduced in another way (see ``qabench.runs.epochs``).
 MEAN = "mean"
 Names = Sequence[str] | str | None
 """Names of scores and of groups: a list, a string with commas, or None for the default."""

@@ -7,19 +7,18 @@ note. A different score gets a note with both numbers and the reason.
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isclose, isfinite
-from statistics import median
+from typing import NamedTuple
 
 from qabench.data.rows import Json
 from qabench.errors import some
 from qabench.evaluation import FAILED, Evaluation
-from qabench.evaluation.passes import with_passes
-from qabench.evaluation.records import rows_by_question, values_of
-from qabench.evaluation.score_spec import MEAN, Pass, ScoreSpec
+from qabench.evaluation.records import values_of
+from qabench.evaluation.score_spec import MEAN, ScoreSpec
+from qabench.runs.epochs import reduced_name
 
 # Harnesses sum in a different order, and some round.
 TOLERANCE = 1e-6
@@ -28,15 +27,6 @@ FEWEST_DIGITS = 3
 # Inspect's metrics that average the samples, and those that measure their spread.
 MEANS = ("accuracy", "mean")
 SPREADS = ("stderr", "bootstrap_stderr", "std", "var", "ci", "ci_wilson")
-# Inspect's reducers: functions from the scores of a question's epochs, in order, to its score.
-REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "max": max,
-    "median": median,
-    # If several values are the most common, the first one counts, as in Inspect.
-    "mode": lambda values: max(values, key=list(values).count),
-}
-WITH_NUMBER = re.compile(r"(at_least|pass_at|pass_k)_(\d+)")
-ABOUT = "The score of each question is the {} of its epochs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,164 +52,75 @@ class Reported:
             object.__setattr__(self, "value", inf)
 
 
-@dataclass(frozen=True, slots=True)
-class AtLeast:
-    """Inspect's reducer at_least: 1 if at least ``k`` epochs of a question are right."""
+class InspectScores(NamedTuple):
+    """The aggregate scores in the header of an Inspect log.
 
-    k: int
+    Attributes:
+        means: the scores that are means over samples, or over questions if epochs were reduced.
+        reducers: the names of the reducers of each score, such as {"match": ["mean", "max"]}.
+        others: the other metrics, such as the perplexity of a corpus. They do not follow from one
+            number per sample.
+    """
 
-    def __call__(self, values: Sequence[float]) -> float:
-        return float(sum(value >= 1 for value in values) >= self.k)
-
-
-@dataclass(frozen=True, slots=True)
-class PassOfRight:
-    """Inspect's reducers pass_at and pass_k: a value of 1 or more is right."""
-
-    estimate: Pass
-
-    def __call__(self, values: Sequence[float]) -> float:
-        return self.estimate([float(value >= 1) for value in values])
+    means: list[Reported]
+    reducers: dict[str, list[str]]
+    others: list[Reported]
 
 
-def with_reducers(evaluation: Evaluation, reducers: Mapping[str, Sequence[str]]) -> Evaluation:
-    """Return an evaluation with one score for each reducer that the harness applied to epochs.
+def reported_by_inspect(results: Json, has_epochs: bool) -> InspectScores:
+    """Return the scores in the header of an Inspect log.
 
-    If the harness did not only average the epochs, the mean is named NAME.mean, so that nobody
-    takes it for the score that the harness printed.
+    ``results["scores"]`` has one object per scorer, key of the scorer's values, and reducer. This
+    one is of a scorer "keys", whose values are dicts with the key "half"::
+
+        {
+            "name": "half",
+            "scorer": "keys",
+            "reducer": "max",
+            "scored_samples": 8,
+            "metrics": {"accuracy": {"name": "accuracy", "value": 0.75}},
+        }
+
+    It becomes the score "keys.half.max" with the metric "accuracy of max".
 
     Args:
-        evaluation: the evaluation of a log, whose scores are means over all epochs.
-        reducers: the names of the reducers of each score, such as {"match": ["max"]}.
+        results: the results in the header.
+        has_epochs: whether a question has several epochs. If not, no reducer is part of a name,
+            because every reducer leaves a single value as it is.
     """
-    if all(record.epoch == 1 for record in evaluation.records):
-        # Every reducer leaves a single value as it is.
-        return evaluation
-    specs: list[ScoreSpec] = []
-    plain = [spec for spec in evaluation.score_specs if not spec.reducer]
-    for spec in plain:
-        names = [name for name in reducers.get(spec.name, ()) if name != MEAN]
-        if not names:
-            specs.append(spec)
-            continue
-        specs.append(named_mean(spec))
-        for name in names:
-            reducer = _reducer(name)
-            if reducer is None:
-                continue
-            values = []
-            # A score that another harness wrote has one column, so each row has one number.
-            for rows in rows_by_question(spec, evaluation.columns()).values():
-                values.append(reducer([row[0] for row in rows]))
-            # A question with fewer epochs than k has no pass@k. Then the score is left out.
-            if all(map(isfinite, values)):
-                specs.append(_reduced(spec, name, reducer))
-    return with_passes(replace(evaluation, score_specs=specs))
-
-
-def named_mean(spec: ScoreSpec) -> ScoreSpec:
-    """Return the mean over all epochs under a separate name, such as "match.mean"."""
-    name = f"{spec.name}.{MEAN}"
-    return replace(spec, name=name, title=name, about=ABOUT.format(MEAN), columns=spec.needs)
-
-
-def with_same_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """If one evaluation has a score "match.mean", give the mean "match" of the others this name."""
-    with_named_mean = set()
-    for evaluation in evaluations:
-        for spec in evaluation.score_specs:
-            if spec.name == f"{spec.group}.{MEAN}":
-                with_named_mean.add(spec.group)
-    renamed = []
-    for evaluation in evaluations:
-        specs = []
-        for spec in evaluation.score_specs:
-            if spec.name == spec.group and spec.group in with_named_mean:
-                spec = named_mean(spec)
-            specs.append(spec)
-        renamed.append(replace(evaluation, score_specs=specs))
-    return renamed
-
-
-def _reducer(name: str) -> Callable[[Sequence[float]], float] | None:
-    """Return Inspect's reducer with this name, or None if the reducer is another package's."""
-    if name in REDUCERS:
-        return REDUCERS[name]
-    numbered = WITH_NUMBER.fullmatch(name)
-    if numbered is None:
-        return None
-    kind, k = numbered[1], int(numbered[2])
-    if kind == "at_least":
-        return AtLeast(k)
-    return PassOfRight(Pass(k, all=kind == "pass_k"))
-
-
-def reduced_name(score: str, reducer: str | None, several: bool) -> str:
-    """Return qabench's name for a score after a reducer, such as "match.max" or "match.pass@2".
-
-    ``several`` says that several epochs were reduced otherwise than by their mean. If it is false,
-    the score keeps its name.
-    """
-    if not several or reducer is None:
-        return score
-    short = reducer.replace("pass_at_", "pass@").replace("pass_k_", "pass^")
-    return f"{score}.{short}"
-
-
-def _reduced(spec: ScoreSpec, name: str, reducer: Callable[[Sequence[float]], float]) -> ScoreSpec:
-    """Return the score that reduces the epochs of each question, and averages over questions."""
-    own = reduced_name(spec.name, name, several=True)
-    return replace(
-        spec,
-        name=own,
-        title=own,
-        about=ABOUT.format(name.replace("_", " ")),
-        columns=spec.needs,
-        reducer=reducer,
-    )
-
-
-def reported_by_inspect(
-    results: Json, has_epochs: bool
-) -> tuple[list[Reported], dict[str, list[str]], list[Reported]]:
-    """Return the scores in an Inspect log, the reducers of each score, and the log's other metrics.
-
-    Without epochs, the names of scores have no reducer, because every reducer leaves a single value
-    as it is. The other metrics, such as the perplexity of a corpus, do not follow from one number
-    per sample.
-    """
-    # Pairs: a reducer's name, or None, and the mean of the scores that it returned.
-    means: list[tuple[str | None, Reported]] = []
+    # Pairs: a mean, and the name of the reducer that gave the values, or None.
+    means: list[tuple[Reported, str | None]] = []
     reducers: dict[str, list[str]] = {}
-    other_metrics: list[Reported] = []
-    for score in results.get("scores") or ():
-        name = score["name"]
-        base = name
-        if name != score.get("scorer", name):
-            # A scorer whose values are dicts has one score per key, which is named after the key.
-            base = f"{score['scorer']}.{name}"
-        reducer = score.get("reducer")
-        reducers_of_score = reducers.setdefault(base, [])
+    others: list[Reported] = []
+    for entry in results.get("scores") or ():
+        score = entry["name"]
+        if score != entry.get("scorer", score):
+            score = f"{entry['scorer']}.{score}"
+        reducer = entry.get("reducer")
+        reducers_of_score = reducers.setdefault(score, [])
         if reducer and reducer not in reducers_of_score:
             reducers_of_score.append(reducer)
-        for key, metric in (score.get("metrics") or {}).items():
+        for key, metric in (entry.get("metrics") or {}).items():
+            # A metric of another package has the package in its name: "package/accuracy".
             kind = str(metric.get("group") or metric.get("name") or key).rpartition("/")[2]
             value = metric.get("value")
             if kind in SPREADS or not isinstance(value, int | float):
                 continue
             if kind not in MEANS:
-                other_metrics.append(Reported(base, key, value))
+                others.append(Reported(score, key, value))
                 continue
             if reducer and reducer != MEAN:
                 kind = f"{kind} of {reducer}"
-            means.append((reducer, Reported(base, kind, value, score.get("scored_samples"))))
+            means.append((Reported(score, kind, value, entry.get("scored_samples")), reducer))
     # A score's name depends on all of its reducers, which are only known after the loop above.
     named = []
-    for reducer, mean in means:
-        has_other_reducer = bool(set(reducers[mean.score]) - {MEAN})
-        several = has_epochs and has_other_reducer
-        named.append(replace(mean, score=reduced_name(mean.score, reducer or None, several)))
-    return named, reducers, other_metrics
+    for mean, reducer in means:
+        # If the mean is the only reducer, the score keeps its name.
+        is_reduced = has_epochs and bool(set(reducers[mean.score]) - {MEAN})
+        if is_reduced and reducer:
+            mean = replace(mean, score=reduced_name(mean.score, reducer))
+        named.append(mean)
+    return InspectScores(named, reducers, others)
 
 
 def with_reported(
@@ -276,9 +177,10 @@ def _is_equal(theirs: float, ours: float) -> bool:
     """Return whether two scores are equal, apart from the log's rounding and order of summation."""
     if isclose(theirs, ours, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
         return True
-    # The log's number may be rounded. The number of its digits shows the precision.
+    # The log's number may be rounded: 0.333 is equal to 1/3, which is 0.333 if it is rounded to as
+    # many digits. Numbers with 6 digits or more are never rounded by more than the tolerance.
     digits = len(repr(theirs).partition(".")[2])
-    return FEWEST_DIGITS <= digits < 10 and isclose(round(ours, digits), theirs, abs_tol=1e-12)
+    return digits >= FEWEST_DIGITS and round(ours, digits) == theirs
 
 
 def _reason(
@@ -294,7 +196,7 @@ def _reason(
     """
     records = evaluation.records
     stem, _, reducer = reported.score.rpartition(".")
-    groups = {spec.group for spec in evaluation.score_specs}
+    groups = {each.group for each in evaluation.score_specs}
     if here is None and stem in groups:
         return f"the reducer {reducer} is not known here, or has too few epochs of some questions"
     if here is None:

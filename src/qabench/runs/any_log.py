@@ -9,8 +9,9 @@ from pathlib import Path
 from qabench.errors import InputError, some
 from qabench.evaluation import Evaluation, Record
 from qabench.io.redaction import printable
-from qabench.runs.aggregates import reported_by_inspect, with_reducers, with_reported
+from qabench.runs.aggregates import reported_by_inspect, with_reported
 from qabench.runs.clusters import cluster_of
+from qabench.runs.epochs import with_reducers
 from qabench.runs.file_kinds import starts_as_log
 from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
 from qabench.runs.log import header_of, read_samples, record_of
@@ -50,7 +51,7 @@ def read_any_log(path: Path) -> list[Evaluation]:
 
     # The header has the scores over all samples. The scores computed here are compared with them.
     has_epochs = any(record.epoch > 1 for record in records)
-    reported, reducers, others = reported_by_inspect(log.results, has_epochs)
+    in_header = reported_by_inspect(log.results, has_epochs)
     evaluation = evaluation_of(
         path=path,
         task=log.task,
@@ -63,14 +64,14 @@ def read_any_log(path: Path) -> list[Evaluation]:
         problems=problems,
         origin=log.task_id,
     )
-    return [with_reported(with_reducers(evaluation, reducers), reported, others)]
+    evaluation = with_reducers(evaluation, in_header.reducers)
+    return [with_reported(evaluation, in_header.means, in_header.others)]
 
 
 def _without_samples(path: Path, log: Log) -> str:
     """Say that a log without samples has no intervals, and name the scores in its header."""
-    reported, _, _ = reported_by_inspect(log.results, has_epochs=False)
     scores = []
-    for score in reported:
+    for score in reported_by_inspect(log.results, has_epochs=False).means:
         scores.append(f"{score.score} {score.value:.4f} ({score.metric})")
     return (
         f"{path} has no samples, as after `inspect eval --no-log-samples`; without them there are no intervals and no "

@@ -36,8 +36,8 @@ from qabench.evaluation.score_spec import (
     split_names,
 )
 from qabench.evaluation.scoring import Progress
-from qabench.runs.aggregates import with_same_names
 from qabench.runs.clusters import clusters_named, with_clusters
+from qabench.runs.epochs import with_same_names
 from qabench.runs.human import Human, with_human
 from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
