@@ -25,7 +25,7 @@ from qabench.runs.clusters import cluster_of
 from qabench.runs.file_kinds import sample_rows
 
 if TYPE_CHECKING:
-    from qabench.runs.foreign_rows import Typed
+    from qabench.runs.foreign_rows import LoggedObject
 
 # A metadata field is a grouping if it has at most this many values, each of at most this many
 # characters.
@@ -225,7 +225,7 @@ def rows_of_samples(
     return list(samples.values())
 
 
-def typed_rows(path: Path, kind: type[Typed]) -> list[Row]:
+def typed_rows(path: Path, kind: type[LoggedObject]) -> list[Row]:
     """Return the rows of a file, which must all be of this type."""
     from qabench.runs.foreign_rows import checked
 

@@ -1,7 +1,8 @@
 """Types that validate the rows of other harnesses' logs.
 
-A type has the fields that are read. Other fields are not validated. Import this module only where
-such a log is read: importing pydantic takes a tenth of a second.
+A type has most of the fields that are read. Other fields are not validated. The types ``Shared...``
+are those of Every Eval Ever, a schema for the results of all harnesses. Import this module only
+where such a log is read: importing pydantic takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from qabench.io.redaction import printable
 LONGEST_VALUE = 60
 
 
-class Typed(BaseModel):
+class LoggedObject(BaseModel):
     """Fields of an object. Values are not converted: "1" is not a number, and 1 is not a string."""
 
     model_config = ConfigDict(strict=True, protected_namespaces=())
 
 
-class LmEvalSample(Typed):
+class LmEvalSample(LoggedObject):
     """A line in a file of lm-evaluation-harness samples."""
 
     doc_id: int | str
@@ -38,20 +39,20 @@ class LmEvalSample(Typed):
     doc_hash: str | None = None
 
 
-class NamedFilter(Typed):
+class NamedFilter(LoggedObject):
     """An item of ``filter_list`` in an lm-evaluation-harness task."""
 
     name: str | None = None
 
 
-class LmEvalTask(Typed):
+class LmEvalTask(LoggedObject):
     """The configuration of an lm-evaluation-harness task."""
 
     filter_list: list[NamedFilter] | None = None
     dataset_name: str | None = None
 
 
-class LmEvalResults(Typed):
+class LmEvalResults(LoggedObject):
     """The results file of lm-evaluation-harness."""
 
     model_name: str | None = None
@@ -60,7 +61,7 @@ class LmEvalResults(Typed):
     results: dict[str, dict[str, Any]] = {}
 
 
-class LightevalDoc(Typed):
+class LightevalDoc(LoggedObject):
     """A question in lighteval's details."""
 
     id: int | str | None = None
@@ -71,14 +72,14 @@ class LightevalDoc(Typed):
     specific: dict[str, Any] | None = None
 
 
-class LightevalResponse(Typed):
+class LightevalResponse(LoggedObject):
     """A response in lighteval's details."""
 
     text: str | list[Any] | None = None
     text_post_processed: str | list[Any] | None = None
 
 
-class LightevalDetail(Typed):
+class LightevalDetail(LoggedObject):
     """A row of lighteval's details."""
 
     doc: LightevalDoc
@@ -86,26 +87,26 @@ class LightevalDetail(Typed):
     model_response: LightevalResponse
 
 
-class SharedInput(Typed):
+class SharedInput(LoggedObject):
     """The question of an Every Eval Ever instance."""
 
     raw: Any = None
     reference: str | list[Any] | None = None
 
 
-class SharedAnswer(Typed):
+class SharedAnswer(LoggedObject):
     """An item of ``answer_attribution`` in an Every Eval Ever instance."""
 
     extracted_value: Any = None
 
 
-class SharedEvaluation(Typed):
+class SharedEvaluation(LoggedObject):
     """The score of an Every Eval Ever instance."""
 
     score: Any = None
 
 
-class SharedInstance(Typed):
+class SharedInstance(LoggedObject):
     """A line of an instance-level Every Eval Ever file."""
 
     sample_id: int | str
@@ -120,13 +121,13 @@ class SharedInstance(Typed):
     error: str | None = None
 
 
-class ScoreDetails(Typed):
+class ScoreDetails(LoggedObject):
     """The aggregate score of an Every Eval Ever result."""
 
     score: Any = None
 
 
-class SharedResult(Typed):
+class SharedResult(LoggedObject):
     """A result in an Every Eval Ever document."""
 
     evaluation_name: str | None = None
@@ -134,14 +135,17 @@ class SharedResult(Typed):
     score_details: ScoreDetails | None = None
 
 
-class SharedDocument(Typed):
+class SharedDocument(LoggedObject):
     """The Every Eval Ever document with the aggregate, beside a file of instances."""
 
     evaluation_results: list[SharedResult] | None = None
 
 
-def checked(row: SourceRow, kind: type[Typed]) -> Row:
-    """Check that a row is of this type, and return its fields.
+def checked(row: SourceRow, kind: type[LoggedObject]) -> Row:
+    """Check that a row is of this type, and return its fields as they are in the file.
+
+    The type is not returned, because the readers also need fields that it does not have, such as
+    ``model_info`` of an Every Eval Ever document.
 
     Raises:
         DataError: a field has another type. The message names file, line, field, and value.
@@ -155,6 +159,7 @@ def checked(row: SourceRow, kind: type[Typed]) -> Row:
         value: Any = row.fields
         is_missing = problem["type"] == "missing"
         for step in problem["loc"]:
+            # A missing field is the last step, and is not in the value.
             if isinstance(value, Mapping) and (step in value or is_missing):
                 field += f".{step}" if field else str(step)
                 value = value.get(step)

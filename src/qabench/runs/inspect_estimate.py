@@ -20,8 +20,8 @@ from qabench.runs.counting import Counts
 from qabench.runs.models import known_window, plain
 from qabench.runs.task_options import task_options
 
-# The counts of the plan in progress, if any. This is a global, because Inspect itself creates the
-# ``_Failures`` object.
+# The counts of the plan in progress, or nothing between plans. This is a global, because Inspect
+# itself creates the ``_Failures`` object.
 _COUNTS: list[Counts] = []
 
 
@@ -38,7 +38,19 @@ class _Failures(Hooks):
 def counted_by_inspect(
     benchmark: Benchmark, setting: Setting, model: str, arguments: Json, **options: Any
 ) -> Counts:
-    """Run a task with a model that only counts its prompts."""
+    """Return the calls of a setting, counted by running its task with a model that replies at once.
+
+    Args:
+        benchmark: the benchmark.
+        setting: the setting, whose task runs.
+        model: the model that the run would call. Only its name and context window are used.
+        arguments: all arguments of the task, with the setting's own.
+        **options: options of ``inspect_ai.eval``, such as limit, epochs and max_tokens.
+
+    Raises:
+        InputError: the task cannot be made with these arguments, or Inspect AI refuses an option.
+        QabenchError: the task failed. A question that fails is counted as a failure instead.
+    """
     title = f"{benchmark.title}, {setting.name}, cannot be planned"
     arguments = dict(arguments)
     # Only commands that need tasks register them, because registering imports all of Inspect.

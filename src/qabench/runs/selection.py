@@ -23,7 +23,7 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
         # The scorer has already reported the groups that a file of predictions lacks.
         if not is_run:
             return evaluation
-        return _with_problems(evaluation, _asked_in_run(evaluation))
+        return _with_missing_groups(evaluation, _asked_in_run(evaluation))
     title = evaluation.path or evaluation.config
     if evaluation.benchmark:
         title = benchmark(evaluation.benchmark).title
@@ -37,15 +37,16 @@ def with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
         if group not in dropped:
             signatures[group] = line
     if is_run:
-        evaluation = _with_problems(evaluation, specs)
-    evaluation = _with_cutoffs_named(evaluation, specs)
+        evaluation = _with_missing_groups(evaluation, specs)
+    evaluation = _with_missing_cutoffs(evaluation, specs)
     return replace(evaluation, score_specs=specs, signatures=signatures)
 
 
-def _with_cutoffs_named(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
-    """Add to the problems which scores were asked for at a cutoff that was not computed.
+def _with_missing_cutoffs(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
+    """Add a problem for each score that was asked for at a cutoff that was not computed.
 
-    If that is true of all scores, it is the reason why nothing is scored.
+    If no other score was asked for, these problems are the reason why nothing is scored, and are
+    set as ``unscored``.
     """
     problems = cutoffs_not_computed(evaluation, specs)
     if len(problems) == len(specs):
@@ -59,13 +60,14 @@ def cutoffs_not_computed(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> 
     """Say, for each score at a cutoff that was not computed, which cutoffs were computed."""
     if not evaluation.benchmark:
         return []
-    families = {spec.name: spec for spec in benchmark(evaluation.benchmark).scores}
+    # A score such as "mrr@k" declares a family: one score for every cutoff.
+    declared = {spec.name: spec for spec in benchmark(evaluation.benchmark).scores}
     columns = column_names(evaluation.records)
     problems = []
     for spec in specs:
         stem, _, cutoff = spec.name.rpartition("@")
-        family = families.get(stem + CUTOFF)
-        if spec.name in families or family is None or present([spec], columns):
+        family = declared.get(stem + CUTOFF)
+        if spec.name in declared or family is None or present([spec], columns):
             continue
         if computed := [each.name for each in present([family], columns)]:
             problem = f"no score {spec.name}: computed is {', '.join(computed)}"
@@ -90,8 +92,8 @@ def _asked_in_run(evaluation: Evaluation) -> list[ScoreSpec]:
         return []
 
 
-def _with_problems(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
-    """Add to the evaluation's problems the groups of scores that a log lacks."""
+def _with_missing_groups(evaluation: Evaluation, specs: Sequence[ScoreSpec]) -> Evaluation:
+    """Add a problem for each group of scores that was asked for and that the log lacks."""
     new = [text for text in not_in_log(evaluation, specs) if text not in evaluation.problems]
     if not new:
         return evaluation
