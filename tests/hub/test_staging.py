@@ -28,8 +28,8 @@ from qabench.evaluation.signature import version
 from qabench.hub import staging
 from qabench.hub.build import build, digests
 from qabench.hub.cards import license_of
-from qabench.hub.requirements import own_wheel
 from qabench.hub.staging import check_dataset, run_card, stage_dataset, stage_space, write_space
+from qabench.hub.wheel import own_wheel
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
 

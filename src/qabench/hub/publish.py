@@ -28,8 +28,8 @@ from qabench.hub.build import MANIFEST
 from qabench.hub.cards import check_accepted
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
 from qabench.hub.leaderboards import INSPECT_AI, check_framework
-from qabench.hub.requirements import is_released, own_wheel
 from qabench.hub.staging import Repository, stage_dataset, stage_space
+from qabench.hub.wheel import is_released, own_wheel
 from qabench.io.limits import json_of
 from qabench.loading_scripts import dataset_table, usable_names
 from qabench.metrics import metric_class, metric_names

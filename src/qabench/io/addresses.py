@@ -10,6 +10,13 @@ from qabench.io.http_error import HttpError
 
 # A host may have many addresses, and each try takes up to ``transport.CONNECT_SECONDS``.
 MAX_ADDRESSES_TRIED = 3
+# The prefix with which an IPv6 network represents IPv4 addresses (RFC 6052).
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# The IPv6 range that is assigned for public use.
+UNICAST = ipaddress.ip_network("2000::/3")
+# Protocol assignments and 6to4 relays are not public, but ``is_global`` is True for them in some
+# versions of Python.
+NOT_PUBLIC = [ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("192.88.99.0/24")]
 
 
 def origin(url: str) -> tuple[str, str | None, int | None]:
@@ -29,19 +36,11 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise HttpError("connection failed", f"{host}: {error}", transient=True) from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    # All of them are checked, because a proxy resolves the host itself and may use any of them.
     for address in addresses:
         if is_link_local(address) or not (private or is_public(address)):
             raise HttpError("blocked address", f"{host} has the address {address}")
     return addresses[:MAX_ADDRESSES_TRIED]
-
-
-# The prefix with which an IPv6 network represents IPv4 addresses (RFC 6052).
-NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# The IPv6 range that is assigned for public use.
-UNICAST = ipaddress.ip_network("2000::/3")
-# Protocol assignments and 6to4 relays are not public, but ``is_global`` is True for them in some
-# versions of Python.
-NOT_PUBLIC = [ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("192.88.99.0/24")]
 
 
 def is_public(text: str) -> bool:

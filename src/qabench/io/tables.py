@@ -16,12 +16,7 @@ from qabench.io.redaction import redacted
 NUMBER_STARTS = "0123456789+-.<"
 # These texts replace a number, so a column that has them is still a column of numbers.
 NO_BOUNDS, UNDEFINED = NO_NUMBERS = ("not enough data", "undefined")
-_DOT_OF_NAME = re.compile(r"\.(?=[^\W\d])")
-_PART_OF_NAME = re.compile(r"(?<=[-_/\N{HORIZONTAL ELLIPSIS}])(?=[^\W_])")
 _HYPHEN_OF_NUMBER = re.compile(r"(?<!\S)-(?=\d)")
-SPACES_BETWEEN_COLUMNS = 2
-# The minimum width of a column of long names, in characters.
-SHORTEST_NAME = 8
 
 
 def bounds_text(low: float | None, high: float | None, form: str = ".4f") -> str:
@@ -89,7 +84,7 @@ class Table:
         """
         sides = [side[0] for side in self._alignment()]
         names = [_latex_cell(row[0], sides[0]) for row in self.rows]
-        is_grouped = self._has_parts()
+        is_grouped = self._is_grouped()
         start = 1 if is_grouped else 0
         lines = [
             rf"\begin{{tabular}}{{{''.join(sides[start:])}}}",
@@ -131,6 +126,9 @@ class Table:
         """
         from rich.text import Text
 
+        # Imported here, because it imports rich, and many users of this module print no table.
+        from qabench.io.terminal_tables import blocks, grid, natural_width
+
         rows = [list(map(_terminal_text, row)) for row in self.rows]
         columns = list(map(_shown, self.columns))
         sides = self._alignment()
@@ -138,31 +136,36 @@ class Table:
         yield Text(_shown(self.title), style="bold")
         if not rows:
             pass
-        elif _width(_widths(columns, rows)) <= width:
-            yield _grid(columns, rows, sides)
-        elif self._has_parts():
+        elif natural_width(columns, rows) <= width:
+            yield grid(columns, rows, sides)
+        elif self._is_grouped():
             # The rows below each name are printed with the same columns and widths.
             sides = ["left", *sides[2:]]
-            blocks = _blocks(columns[1:], [row[1:] for row in rows], sides, width)
+            own_rows = [row[1:] for row in rows]
+            parts = blocks(columns[1:], own_rows, sides, _label_columns(own_rows), width)
             for name, members in groupby(rows, key=lambda row: row[0]):
                 yield Text(name, style="bold")
-                own_rows = [row[1:] for row in members]
-                for block in blocks:
-                    yield block.grid(own_rows)
+                rows_of_name = [row[1:] for row in members]
+                for block in parts:
+                    yield block.grid(rows_of_name)
         else:
-            blocks = _blocks(columns, rows, sides, width)
-            for number, block in enumerate(blocks):
+            parts = blocks(columns, rows, sides, _label_columns(rows), width)
+            for number, block in enumerate(parts):
                 if number:
                     yield Text("")
                 yield block.grid(rows)
         for note in self.notes:
             yield Text(f"  {_shown(note)}", style="dim")
 
-    def _has_parts(self) -> bool:
-        """Return whether consecutive rows share a name, such as the rows of a score by system."""
+    def _is_grouped(self) -> bool:
+        """Return whether the rows are grouped by name, such as the rows of each score by system.
+
+        All rows of a name must be consecutive, and some name must have several rows. Numbers, such
+        as ranks, are no names of groups.
+        """
         names = [row[0] for row in self.rows]
-        parts = [name for name, _ in groupby(names)]
-        is_repeated = len(set(parts)) == len(parts) < len(names)
+        groups = [name for name, _ in groupby(names)]
+        is_repeated = len(set(groups)) == len(groups) < len(names)
         return is_repeated and not _are_numbers(names)
 
     def _tabulated(
@@ -240,163 +243,8 @@ def _terminal_text(cell: object) -> str:
     return f"{cell:,}" if type(cell) is int else _shown(cell)
 
 
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the width that each column has if no cell is broken."""
-    from rich.cells import cell_len
-
-    return [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
-
-
-def _width(widths: Sequence[int]) -> int:
-    return sum(widths) + SPACES_BETWEEN_COLUMNS * (len(widths) - 1)
-
-
-def _least_widths(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    sides: Sequence[str],
-    names: Sequence[int],
-    width: int,
-) -> list[int]:
-    """Return the minimum width of each column: its longest word, but at most half of the table.
-
-    A number with its interval counts as one word, and may be wider than half of the table. It is
-    broken only in a very narrow terminal. The names of the rows are broken only if the widest other
-    column does not fit beside them.
-    """
-    from rich.cells import cell_len
-
-    half = width // 2
-    least = []
-    for place, (head, side, *cells) in enumerate(zip(columns, sides, *rows, strict=True)):
-        words = head.split()
-        numbers = cells if side == "right" else []
-        if side == "left":
-            for cell in cells:
-                words += _with_spaces(cell).split()
-        longest = max(map(cell_len, words), default=0)
-        if place not in names:
-            longest = min(longest, half)
-        least.append(max(longest, *map(cell_len, numbers), 0))
-    others = [least[place] for place in range(len(least)) if place not in names]
-    if others and _width([*(least[place] for place in names), max(others)]) > width:
-        room = width - _width([*(least[place] for place in names[:-1]), 0, max(others)])
-        # In a very narrow terminal, numbers are broken as well.
-        if room < SHORTEST_NAME:
-            room = half
-        least[names[-1]] = min(least[names[-1]], half, room)
-    return least
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Columns of a table that fit beside each other: their positions, names, sides and widths."""
-
-    places: Sequence[int]
-    columns: Sequence[str]
-    sides: Sequence[str]
-    widths: Sequence[int]
-
-    def grid(self, rows: Sequence[Sequence[str]]) -> Any:
-        """Return the block's columns of these rows as a rich table."""
-        own_rows = []
-        for row in rows:
-            cells = []
-            for place, width in zip(self.places, self.widths, strict=True):
-                cells.append(_broken_words(row[place], width))
-            own_rows.append(cells)
-        columns = list(map(_broken_words, self.columns, self.widths))
-        return _grid(columns, own_rows, self.sides, self.widths)
-
-
-def _blocks(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int
-) -> list[_Block]:
-    """Split the columns into blocks that fit in a width. Each block has the names of the rows.
-
-    The names are the first column, or the first two if the first one has numbers, such as ranks.
-    ``_least_widths`` tells how narrow a column may be, and ``_block`` who gets the remaining width.
-    """
-    names = [0]
-    if len(columns) > 1 and _are_numbers([row[0] for row in rows]):
-        names = [0, 1]
-    natural = _widths(columns, rows)
-    least = _least_widths(columns, rows, sides, names, width)
-    blocks: list[list[int]] = [names]
-    for place in range(len(names), len(columns)):
-        members = [*blocks[-1], place]
-        if _width([least[position] for position in members]) <= width:
-            blocks[-1] = members
-        else:
-            blocks.append([*names, place])
-    return [_block(places, columns, sides, natural, least, width) for places in blocks]
-
-
-def _block(
-    places: Sequence[int],
-    columns: Sequence[str],
-    sides: Sequence[str],
-    natural: Sequence[int],
-    least: Sequence[int],
-    width: int,
-) -> _Block:
-    """Return a block of columns. Spare width goes to the column with the most lines."""
-    widths = [least[place] for place in places]
-    for _ in range(width - _width(widths)):
-        # A column without a name and without texts has the width 0.
-        lines = [natural[place] / max(own, 1) for place, own in zip(places, widths, strict=True)]
-        if max(lines) <= 1:
-            # Every cell fits on one line.
-            break
-        widths[lines.index(max(lines))] += 1
-    own_columns = [columns[place] for place in places]
-    own_sides = [sides[place] for place in places]
-    return _Block(places, own_columns, own_sides, widths)
-
-
-def _grid(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    sides: Sequence[str],
-    widths: Sequence[int] | None = None,
-) -> Any:
-    """Return a rich table. Tables with the same ``widths`` align with each other."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    grid: Any = RichTable(
-        box=None, pad_edge=False, padding=(0, SPACES_BETWEEN_COLUMNS, 0, 0), header_style="dim"
-    )
-    all_widths: Sequence[int | None] = widths or [None] * len(columns)
-    for name, side, width in zip(columns, sides, all_widths, strict=True):
-        grid.add_column(Text(name), justify=side, overflow="fold", width=width)
-    for row in rows:
-        grid.add_row(*map(Text, row))
-    return grid
-
-
-def _with_spaces(name: str) -> str:
-    """Return a name such as "a.b.c" with spaces where a line may end."""
-    return _DOT_OF_NAME.sub(". ", name)
-
-
-def _broken_words(text: str, width: int) -> str:
-    """Break the words that are wider than the column, because rich wraps between words only."""
-    return " ".join(_broken(word, width) for word in text.split(" "))
-
-
-def _broken(name: str, width: int) -> str:
-    """Return a name such as "a.b.c", with line breaks after dots where it is longer than the width.
-
-    Lines also end after hyphens, underscores and slashes if a part between two dots is longer than
-    the width.
-    """
-    parts = _DOT_OF_NAME.sub(".\n", name).split("\n")
-    if any(len(part) > width for part in parts):
-        parts = _PART_OF_NAME.sub("\n", "\n".join(parts)).split("\n")
-    lines = [""]
-    for part in parts:
-        if lines[-1] and len(lines[-1] + part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)
+def _label_columns(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many columns name the rows: one, or two if the first has numbers, such as ranks."""
+    if len(rows[0]) > 1 and _are_numbers([row[0] for row in rows]):
+        return 2
+    return 1

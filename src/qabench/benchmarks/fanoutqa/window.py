@@ -14,10 +14,10 @@ from qabench.benchmarks.plan import planned_model
 from qabench.errors import InputError
 from qabench.io.workers import run_sync
 
+# Tokens reserved for the chat template: markers, and the system prompt that some templates add.
 TEMPLATE_TOKENS = 64
-"""Tokens reserved for the chat template: markers, and the system prompt that some templates add."""
+# The tokens that kani 0.7.2 adds to every message to an OpenAI model, for the chat template.
 KANI_MESSAGE_TOKENS = 7
-"""The tokens that kani 0.7.2 adds to every message to an OpenAI model, for the chat template."""
 
 
 def context_window(model: LanguageModel, context_length: int | None) -> int:
@@ -90,9 +90,11 @@ async def how_many_fit(
     """
     # The cumulative lengths of the texts, from which the number of texts that fit is estimated.
     ends = list(accumulate(map(len, texts), initial=0))
+    # The search narrows these bounds: ``fits`` texts fit, and ``too_many`` texts do not.
+    fits, too_many = 0, len(texts) + 1
     # The first step assumes four characters per token.
-    fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
-    tokens = tokens_of_fitting = await counter.count(render(0))
+    tokens_a_character = 0.25
+    tokens_of_fitting = await counter.count(render(0))
     while tokens_of_fitting <= budget and too_many - fits > 1:
         characters = ends[fits] + (budget - tokens_of_fitting) / tokens_a_character
         # Try at least one text more than fits, so that each step gets closer.

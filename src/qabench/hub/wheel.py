@@ -1,4 +1,4 @@
-"""What a Space installs: a wheel of this qabench, unless it was installed from an index."""
+"""The wheel of this qabench that a Space installs, unless qabench was installed from an index."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from qabench.io.environment import code_version
 
 # Downloading and building packages can take minutes.
 PIP_SECONDS = 900
-# A published version never changes, so its wheel has fixed dates.
+# A published version never changes, so its wheel has a fixed date: 1980-01-01, the first that a zip
+# archive can have.
 REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}
 
 
 def is_released() -> bool:
-    """Return whether qabench was installed from an index, such as PyPI, so that anybody can do so."""
+    """Return whether qabench came from an index, such as PyPI, from which a Space gets it, too."""
     return not install_origin()
 
 
 def own_wheel(folder: Path) -> Path | None:
-    """Build a wheel of the installed qabench, unless it was installed from an index.
+    """Build a wheel of the installed qabench. Return None if it was installed from an index.
 
     Raises:
         QabenchError: the wheel cannot be built.
@@ -31,18 +32,20 @@ def own_wheel(folder: Path) -> Path | None:
     origin = install_origin()
     if not origin:
         return None
-    source = origin["url"]
+    url = origin["url"]
+    requirement = url
     if "vcs_info" in origin:
-        source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
+        requirement = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
     elif "dir_info" in origin:
         # The package is built from a copy, because setuptools writes into the folder.
         ignored = shutil.ignore_patterns(".*", "build", "*.egg-info")
         copy = shutil.copytree(
-            source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True
+            url.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True
         )
+        # The copy has no .git, from which setup.py takes the commit.
         if commit := code_version().partition("+")[2]:
             (copy / "src/qabench/commit.txt").write_text(commit, encoding="utf-8")
-        source = str(copy)
+        requirement = str(copy)
     command = [
         sys.executable,
         "-m",
@@ -51,7 +54,7 @@ def own_wheel(folder: Path) -> Path | None:
         "--no-deps",
         "--wheel-dir",
         str(folder),
-        source,
+        requirement,
     ]
     done = subprocess.run(
         [*command, "--quiet", "--disable-pip-version-check"],
@@ -64,7 +67,7 @@ def own_wheel(folder: Path) -> Path | None:
     if done.returncode:
         reason = done.stderr.strip()[-500:]
         raise QabenchError(
-            f"qabench was installed from {origin['url']}, and no wheel of it could be built: {reason}"
+            f"qabench was installed from {url}, and no wheel of it could be built: {reason}"
         )
     (wheel,) = folder.glob("*.whl")
     return wheel
