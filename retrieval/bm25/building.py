@@ -33,7 +33,7 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 # At most this many postings are weighed at once, so that temporary arrays fit in the processor's
 # cache.
 POSTINGS_PER_STEP = 1 << 14
-# Terms with fewer postings than this are weighed together.
+# The weights of terms with fewer postings than this are computed in one step.
 RARE = 256
 # A hash table of the vocabulary saves as much time per query as inserting this many terms takes. So
 # a table of n terms pays off after n / TERMS_PER_QUERY queries.

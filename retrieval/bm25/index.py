@@ -250,7 +250,7 @@ class BM25Index(Displayed):
         if mask is not None or where is not None:
             allowed = self._mask(mask, where)
         tokenizer = self.tokenizer
-        # The terms of ``Words`` need no checks, which take time in each query.
+        # The terms of ``Words`` are always valid. Checking them would take time in each query.
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
         best = self._scorer.top(terms, checked_k(k), allowed)
         if checked_flag(matching_only, "matching_only"):

@@ -12,7 +12,7 @@ from qabench.io.http import Retry
 
 # The maximum number of results of MediaWiki's search.
 MOST_RESULTS = 500
-# Ids of pages fit in 64 bits.
+# Larger ids are not MediaWiki's. All numbers of 18 digits fit in 64 bits.
 LARGEST_ID = 10**18 - 1
 RETRY = Retry(attempts=6, first_wait=1.0, longest_wait=120.0)
 

@@ -74,7 +74,7 @@ def test_answers_of_the_dataset_are_no_predictions(name: str, field: str, tmp_pa
     rows = rows.add_column("prediction", ["Answer: 1"] * len(rows))
     file = tmp_path / "rows.parquet"
     rows.to_parquet(file)
-    message = rf"{field!r} is the dataset's own in all {len(rows)} predictions, and 'prediction' is not read"
+    message = rf"{field!r} has the dataset's own values in all {len(rows)} predictions, and 'prediction' is not read"
     for predictions in (file, rows, rows.to_list()):
         with pytest.raises(InputError, match=message):
             qabench.evaluate_predictions(name, "sample", predictions)
@@ -84,7 +84,9 @@ def test_answers_of_the_dataset_are_no_predictions(name: str, field: str, tmp_pa
     assert named.scores() == qabench.evaluate_predictions(name, "sample", given).scores() and not named.notes
     # Rows without a column that could have the predictions are scored, which tries the scorer out.
     (note,) = qabench.evaluate_predictions(name, "sample", rows.remove_columns("prediction")).notes
-    assert note.startswith(f"the predictions given: {field!r} is the dataset's own in all {len(rows)} predictions; if")
+    assert note.startswith(
+        f"the predictions given: the column {field!r} has the dataset's own values in all {len(rows)} predictions; if"
+    )
     plain = qabench.evaluate_predictions(name, "sample", rows.select_columns(["id", field]))
     assert not plain.notes
     with columns_named(None, field):
@@ -96,14 +98,16 @@ def test_a_column_of_the_dataset_is_not_read_as_a_reply() -> None:
     # The column "response" has what the replies are about. The first response has no reply.
     outputs = [None, *["ALL_CORRECT"] * (len(rows) - 1)]
     rows = rows.remove_columns("labels").add_column("output", outputs)
-    with pytest.raises(InputError, match=r"'response' is the dataset's own in all .*, and 'output' is not read"):
+    with pytest.raises(
+        InputError, match=r"'response' has the dataset's own values in all .*, and 'output' is not read"
+    ):
         qabench.evaluate_predictions("felm", "sample", rows.to_list())
 
 
 def test_labels_of_the_dataset_beside_replies_are_refused() -> None:
     (rows,) = qabench.load_dataset("felm", "sample").values()
     rows = rows.add_column("reply", ["Answer: 1"] * len(rows))
-    with pytest.raises(InputError, match=r"'labels' is the dataset's own in all .*, and 'reply' is not read"):
+    with pytest.raises(InputError, match=r"'labels' has the dataset's own values in all .*, and 'reply' is not read"):
         qabench.evaluate_predictions("felm", "sample", rows)
     with columns_named(None, "reply"):
         qabench.evaluate_predictions("felm", "sample", rows.to_list())

@@ -132,7 +132,7 @@ def test_a_run_is_not_resumed_with_another_prompt(
     monkeypatch.setenv("QABENCH_MIRROR", str(mirror))
     path = Path(log.location)
     with pytest.raises(
-        InputError, match=r"answers were asked with the prompt qabench-.*, and now it is official-"
+        InputError, match=r"questions were asked with the prompt qabench-.*, but the prompt is now official-"
     ) as error:
         resume(path, "scripted/model")
     assert "use -T prompt=qabench, or start a new run" in str(error.value)

@@ -75,7 +75,7 @@ def test_what_is_repeated_must_be_the_same(server: OpenAIServer, tmp_path: Path)
     ):
         error = qabench("run", "--resume", log, option, value).exception
         assert isinstance(error, InputError) and says in str(error), str(error)
-        assert "All answers of a run need the same one" in str(error) and NOT_STARTED_HERE not in str(error)
+        assert "All questions of a run must be asked with the same" in str(error) and NOT_STARTED_HERE not in str(error)
 
 
 def test_a_server_may_have_another_address(server: OpenAIServer, tmp_path: Path) -> None:

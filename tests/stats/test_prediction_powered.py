@@ -245,7 +245,7 @@ def test_differences_of_clusters_are_paired_by_question() -> None:
         ([1, np.nan], [1, 0], {}, "verdict on item 1 is nan"),
         ([1, 0, 1], [1, None, None], {}, "1 of 3 items have a label; a correction needs 2"),
         ([1, 0, 1], [1, 0, None], {"clusters": ["a", "a", "b"]}, "all labels are of one question"),
-        ([1, 0, 1], [1, 0, None], {"clusters": ["a"]}, "1 clusters for 3 items"),
+        ([1, 0, 1], [1, 0, None], {"clusters": ["a"]}, "clusters has 1 entries for 3 items"),
         ([1, 0, 1], [1, 0, None], {"weights": [1, 0, 1]}, "a weight is 0.0; allowed: numbers above 0"),
         ([1, 0, 1], [1, 0, None], {"weights": [1, float("inf"), 1]}, "a weight is inf; allowed: numbers above 0"),
         ([1, 0, 1], [1, 0, None], {"weights": [1]}, "1 weights for 3 items"),

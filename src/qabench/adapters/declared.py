@@ -308,7 +308,7 @@ def _questions(
 
 
 def _nested(declared: type[Declarations], keyed: Json) -> Json:
-    """Return a dict in which the key "a.b" is the key "b" of the dict "a", if keys are declared."""
+    """Move each key "a.b" to the key "b" of a nested dict "a", if the metric declares KEYS."""
     if declared.KEYS is None:
         return keyed
     nested: Json = {}

@@ -94,7 +94,10 @@ def _of_dataset(
         for column in (field, *OTHER_ANSWERS):
             if column not in columns or not _is_copied(benchmark, by_id, known, field, column):
                 continue
-            own = f"{predictions.path}: {column!r} is the dataset's own in all {len(known)} predictions"
+            own = (
+                f"{predictions.path}: the column {column!r} has the dataset's own values in all "
+                f"{len(known)} predictions"
+            )
             for name in sorted(predictions.fields - columns - {field}):
                 if name.strip().lower() in (*benchmark.answer_fields, *OTHER_ANSWERS):
                     raise InputError(

@@ -109,8 +109,8 @@ def compare(
     inputs: list[Any] = list(paths)
     if score_columns is not None or system is not None:
         inputs = score_tables(paths, score_columns, id_column, system, cluster)
-        # The ids of the tables are read already. ``columns_named`` would report a column that nothing
-        # reads.
+        # The ids have already been read from the tables, and ``columns_named`` would report an id
+        # column that nothing reads.
         id_column = None
     with columns_named(id_column, answer_column), scoring_progress() as progress:
         comparison = comparing.compare(

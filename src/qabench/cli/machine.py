@@ -136,7 +136,7 @@ def _size_text(size: int) -> str:
 
 
 def env(as_json: AsJson = False) -> None:
-    """Show versions, caches, variables (never keys) and what is official here, for bug reports."""
+    """Show versions, caches, variables (never keys), and whether official models and data are here."""
     benchmarks = listing("needs")
     official = benchmarks.rows
     facts = environment()

@@ -168,7 +168,7 @@ def index_of(
 
 
 def _has_columns(index: BM25Index, documents: Documents) -> bool:
-    """Tell whether an index has the same columns as these documents: text, ids or none, and filters."""
+    """Tell whether an index has the columns of these documents: text, ids (if any), and filters."""
     has_ids = index.ids is not None
     return (
         index.columns == ["text"]

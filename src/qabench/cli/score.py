@@ -1,4 +1,4 @@
-"""``qabench score``: predictions by a benchmark's scorer, and the scores in logs of any task."""
+"""``qabench score``: score predictions, and show the scores in logs of any task."""
 
 from __future__ import annotations
 

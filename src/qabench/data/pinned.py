@@ -140,8 +140,8 @@ class HubDataset:
         id: the column with the ids. "" means the column "id" if there is one. Without a column, an
             id is a digest of the row, so it does not depend on the order.
         config: the config. None for the dataset's default.
-        columns: the other columns to keep. None for all. Columns named "id", "question" or "answer"
-            are not kept besides the renamed ones.
+        columns: the other columns to keep. None for all. Other columns with the names "id",
+            "question" or "answer" are dropped, because the renamed columns take these names.
         revision: the commit. None means that the rows may change.
         sha256: the digest of the rows as JSON Lines. None means that they are not pinned.
     """

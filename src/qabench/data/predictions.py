@@ -298,7 +298,7 @@ def _named_columns(
 def _rename_usual_name(
     fields: dict[str, Any], names: Sequence[str], other_names: Sequence[str]
 ) -> None:
-    """Give a field with another usual name, or a spelling such as "ID", the expected name."""
+    """Rename a field that has another usual name, or a spelling such as "ID", to the expected name."""
     # Reversed, so that the first of several spellings counts.
     by_lower_case = {str(key).strip().lower(): key for key in reversed(list(fields))}
     for name in (*names, *other_names):

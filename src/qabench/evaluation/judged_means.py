@@ -11,13 +11,13 @@ from qabench.evaluation.scored import ScoredRecords
 
 
 def judged_means(evaluation: ScoredRecords, judge_scores: Sequence[str] = ()) -> list[JudgedScore]:
-    """Return the scores of an evaluation that are means over answers, as verdicts on the answers.
+    """Return the scores that are means over answers, each with its verdict on every answer.
 
     Args:
         evaluation: an evaluation of a benchmark or of any other task.
-        judge_scores: the names of scores that are a model's verdicts. If the evaluation has some,
-            only these count. Otherwise, every mean of values from 0 to 1 counts, because exact
-            match is a judge, too.
+        judge_scores: the names of scores that are a model's verdicts. If the evaluation has any of
+            them, only those are returned. Otherwise, all means of values from 0 to 1 are returned,
+            because an exact match is a verdict, too.
     """
     means = []
     for score in evaluation.scores().values():

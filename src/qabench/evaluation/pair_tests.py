@@ -147,8 +147,8 @@ def _tested_on(
     )
     pairs = []
     for (first, second), difference in zip(better_first, differences, strict=True):
-        # Multiplied by n, the contributions to a mean are differences of single questions, to which
-        # ROUNDING applies.
+        # A contribution to a mean is 1/n of a question's difference. ROUNDING is meant for the
+        # difference itself, so the contributions are multiplied by n.
         gains = sign * len(ids) * contributions(rows[first], rows[second], function)
         least_difference = detectable_difference(
             tested_rows[first], tested_rows[second], function, difference.interval

@@ -170,10 +170,10 @@ def chosen(report: Report, names: Names = None) -> list[str]:
 
 
 def deviations_of(report: Report, name: str) -> list[str]:
-    """Return what distinguishes a score from the official one, or [] if it is official.
+    """Return sentences that say how a score differs from the official one, or [] if it is official.
 
-    The sentences are the report's. A report in a file can be old, so the fields of its signature
-    are compared with today's declarations as well.
+    They come from the report. A saved report can be old, so its signature is also compared with
+    today's declarations.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     benchmark = benchmark_of(report["benchmark"])

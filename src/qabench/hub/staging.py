@@ -243,7 +243,7 @@ def _first_difference(source: Any, rows: Any) -> str | None:
         if row is None:
             return f"{len(rows)} rows; the source has more"
         for column, value in expected.items():
-            # JSON distinguishes 1, 1.0 and true, and has all digits.
+            # They are compared as JSON text, because 1 == 1.0 == True in Python.
             if json.dumps(row[column], sort_keys=True) != json.dumps(value, sort_keys=True):
                 return f"row {number}, field {column!r} is {row[column]!r:.80}; the source has {value!r:.80}"
     return None

@@ -57,7 +57,7 @@ def section_data(section: Section) -> Json:
 
 
 def _paper(section: Section) -> Json:
-    """Return a paper's table of the main scores as text, by the names of the page's formats."""
+    """Return the table of the main scores for a paper, as text in each format that the page offers."""
     table = section.paper_table
     if table is None:
         return {}

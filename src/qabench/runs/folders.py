@@ -84,7 +84,7 @@ def read_folder(
         kinds = "" if benchmark else "; .jsonl or .parquet samples of other harnesses"
         raise InputError(
             f"the folder {folder} has no {what} (allowed: {LOG} or .json logs of runs{kinds}). "
-            "Name files of predictions one by one"
+            "To score files of predictions, pass the path of each file"
         )
     notes += left_out
     if other_files:

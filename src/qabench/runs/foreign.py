@@ -214,7 +214,11 @@ def rows_of_samples(
     sample_of: Callable[[Row], Hashable],
     part_of: Callable[[Row], Hashable],
 ) -> list[list[Row]]:
-    """Group rows by sample. A second row with the same part is from a repetition of the sample."""
+    """Group rows by sample.
+
+    A sample has one row per part, such as a filter of lm-evaluation-harness. A second row with the
+    same part belongs to a repetition of the sample, which is a group of its own.
+    """
     counts: Counter[Hashable] = Counter()
     samples: dict[Hashable, list[Row]] = {}
     for row in rows:

@@ -359,7 +359,8 @@ def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
 
     Objects are described by their class, because their content could be large, or differ between
     processes. With ``constants_only``, lists, sets and dicts are described in this way, too.
-    ``met`` keeps the described values alive, because Python reuses the ids of deleted objects.
+    ``met`` has the values described so far, by id. A value in it is written as "#" and its index, so
+    that cycles end. It also keeps the values alive, because Python reuses the ids of deleted objects.
     """
     if isinstance(value, CONSTANTS):
         return f"{type(value).__name__} {value!r}"

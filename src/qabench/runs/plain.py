@@ -126,7 +126,10 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
 
 
 def read_plain_header(path: str | Path) -> Log:
-    """Return a finished log without its samples. Raises any exception if Inspect has to read it."""
+    """Return a finished log without its samples.
+
+    If this raises an exception, of whatever type, Inspect has to read the log.
+    """
     with open_archive(path) as archive:
         header = _member(archive, "header.json")
     _check("header", header, _HEADER)

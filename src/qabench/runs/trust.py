@@ -411,8 +411,8 @@ def check_conditions(
         if hint:
             advice = f": use {hint}{advice}"
         raise InputError(
-            f"{path}: {count} of its answers were asked with the {name} {printable(value)}, and now it is "
-            f"{printable(' or '.join(allowed))}. All answers of a run need the same one{advice}"
+            f"{path}: {count} of its questions were asked with the {name} {printable(value)}, but the {name} is now "
+            f"{printable(' or '.join(allowed))}. All questions of a run must be asked with the same {name}{advice}"
         )
 
 

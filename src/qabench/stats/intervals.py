@@ -181,7 +181,7 @@ def _is_mean_of_zeros_and_ones(row_scores: Array, observed: float) -> bool:
 def _binary_bounds(row_scores: Array, function: Function) -> Bounds:
     """Return the exact interval of a score that is the mean of 0/1 scores."""
     count = len(row_scores)
-    # Computed from whole numbers, the share has no rounding errors of sums.
+    # The sum of 0/1 scores is a whole number, so rounding it removes floating-point errors.
     share = float(round(row_scores.sum()) / count)
     size = float(count)
     if function is not mean and share in (0, 1):

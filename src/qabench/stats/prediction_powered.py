@@ -270,7 +270,7 @@ def wilson_interval(share: float, n: float, quantile: float | None = None) -> tu
     square = z * z / n
     center = (share + square / 2) / (1 + square)
     margin = z * sqrt(share * (1 - share) / n + square / (4 * n)) / (1 + square)
-    # At 0 and 1, center and margin differ by rounding only.
+    # In exact arithmetic, the low bound of the share 0 is 0, and the high bound of the share 1 is 1.
     low = 0.0 if share <= 0 else max(0.0, center - margin)
     high = 1.0 if share >= 1 else min(1.0, center + margin)
     return low, high
@@ -395,7 +395,7 @@ def _codes(clusters: Clusters, n: int, index: dict[Hashable, int] | None = None)
         index = {}
     codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
     if len(codes) != n:
-        raise InputError(f"there are {len(codes)} clusters for {n} items; allowed: one per item")
+        raise InputError(f"clusters has {len(codes)} entries for {n} items; allowed: one per item")
     return np.array(codes, dtype=np.int64)
 
 

@@ -54,11 +54,11 @@ def caching_replies(enabled: bool) -> Iterator[None]:
 
 
 def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
-    """Return the argument ``cache`` of a model call. Inspect does not write it to the log.
+    """Return keyword arguments for a model call: its ``cache`` policy, which is not in the log.
 
-    It is empty outside of ``caching_replies``, as in ``inspect eval``, where the user's options
-    decide. An exception is a call for one of several samples of a prompt: it is not cached there,
-    because all samples would be equal.
+    Outside of ``caching_replies``, as in ``inspect eval``, {} is returned, so that the user's
+    options decide. Only a call for one of several samples of a prompt then gets ``cache=False``,
+    because the cache would return the same reply for all samples.
     """
     if not _caching.get():
         if sample is None:

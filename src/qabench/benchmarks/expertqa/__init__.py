@@ -145,11 +145,11 @@ class ExpertQABenchmark(Benchmark):
     def load_for(
         self, predictions: Predictions, config: str | None, file: Path | None = None, **options: Any
     ) -> Questions:
-        """Return the questions of a config, or the lines of the file if it has a user's own claims.
+        """Return the questions of a config, or the predictions if they contain a user's own claims.
 
-        A file has own claims if the config is ``own``. If neither config nor split is named, it has
-        own claims if some claim has a label or fact score, and no id is the id of a question of
-        ExpertQA.
+        They do if the config is ``own``. If neither config nor split is named, they do if some
+        claim has a label or a fact score, and no id is the id of a question of ExpertQA. With a
+        ``file`` of questions, they never do.
         """
         from qabench.benchmarks.expertqa.own import OWN, are_own, own_questions
 

@@ -88,7 +88,10 @@ def _question(row: Json) -> Question:
 
 @cache
 def _metadata() -> dict[str, Json]:
-    """Return the metadata of each question of the config questions, or {} without its file."""
+    """Return the metadata of the questions in the config ``questions``, by their text.
+
+    Return {} if the config's file is not available.
+    """
     ((path,),) = dataset_table("expertqa").config("questions").splits.values()
     try:
         source_rows = read_json_lines(dataset_table("expertqa").open_path(path))

@@ -167,10 +167,13 @@ def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
 
 
 def judge_prompt(prompt: str | Path) -> Prompt:
-    """Return the judge's prompt for a name as in ``chosen_prompt``, or a file as in ``judge_for``.
+    """Return the judge's prompt, with the fields question, reference and answer.
 
-    Its fields are question, reference and answer. Raises InputError if the argument is neither a
-    name nor a usable file.
+    Args:
+        prompt: a name (see ``chosen_prompt``) or the path of a file (see ``judge_for``).
+
+    Raises:
+        InputError: ``prompt`` is neither a name nor a usable file.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
         source = _authors_file(str(prompt), JUDGE_FILE)

@@ -48,7 +48,7 @@ class AnswerComponentScores:
 
     @property
     def skipped(self) -> int:
-        """Return the number of questions that are in no mean, because no component counts."""
+        """Return how many questions the means leave out, because none of their components counts."""
         return sum(ranks is None for ranks in self.ranks)
 
     def per_question(self, name: str, k: int) -> list[float | None]:
