@@ -265,8 +265,8 @@ def _not_repeated(path: str | Path, different: Mapping[str, tuple[Any, Any]]) ->
     if resumed in (None, NO_MODEL):
         why = f". It is not read from this log: {NOT_STARTED_HERE}"
     else:
-        why = f", not {printable(str(resumed))}. All answers of a run need the same one"
-    return InputError(f"{ran}{why}. To use the same one again: {resume_command(path)}")
+        why = f", not {printable(str(resumed))}. All questions of a run must be asked with the same {what}"
+    return InputError(f"{ran}{why}. To resume with it: {resume_command(path)}")
 
 
 def _reduced_log(
