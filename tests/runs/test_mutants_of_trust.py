@@ -443,13 +443,13 @@ CHECKS: dict[str, tuple[Any, str, Any, Attack, str]] = {
         lambda logs: resumed(logs, unlikely_id),
         "has the task id '*'",
     ),
-    "trust.check_conditions": (trust, "check_conditions", agree, conditions, "answers were asked with the prompt"),
+    "trust.check_conditions": (trust, "check_conditions", agree, conditions, "questions were asked with the prompt"),
     "trust.signed_values": (
         trust,
         "signed_values",
         lambda sample: {},
         conditions,
-        "answers were asked with the prompt",
+        "questions were asked with the prompt",
     ),
     "trust.arguments_to_repeat": (
         trust,
