@@ -55,6 +55,14 @@ def test_a_wide_table_may_have_an_empty_column_without_a_name() -> None:
     assert output.getvalue().count("word") == 20
 
 
+def test_one_column_with_repeated_values() -> None:
+    table = Table("t", ["name"], [["word " * 12], ["word " * 12], ["other"]])
+    output = io.StringIO()
+    Console(file=output, width=20).print(table)
+    assert output.getvalue().count("word") == 24 and "other" in output.getvalue()
+    assert table.formatted("latex").count("word") == 24
+
+
 def test_ranks_do_not_name_rows() -> None:
     out = io.StringIO()
     rows = [[1, "system-a", "0.5000", "https://one.example"], [1, "system-b", "0.5000", "https://two.example"]]

@@ -161,8 +161,10 @@ class Table:
         """Return whether the rows are grouped by name, such as the rows of each score by system.
 
         All rows of a name must be consecutive, and some name must have several rows. Numbers, such
-        as ranks, are no names of groups.
+        as ranks, are no names of groups. A single column has nothing to show below the names.
         """
+        if len(self.columns) == 1:
+            return False
         names = [row[0] for row in self.rows]
         groups = [name for name, _ in groupby(names)]
         is_repeated = len(set(groups)) == len(groups) < len(names)
