@@ -95,13 +95,13 @@ def read_results(path: Path) -> Iterator[Json]:
 
 def published_scores() -> list[PublishedScore]:
     """Return all scores of all systems. Raises SourceError if a file is not available."""
-    sources = dataset_table("fanoutqa").sources
+    dataset = dataset_table("fanoutqa")
     scores = []
-    for path in dataset_table("fanoutqa").config(LEADERBOARD).files:
-        for row in read_results(dataset_table("fanoutqa").open_path(path)):
-            for metric, value in _flat(row).items():
+    for path in dataset.config(LEADERBOARD).files:
+        url = dataset.sources[path].url
+        for row in read_results(dataset.open_path(path)):
+            for metric, value in _scores_by_name(row).items():
                 judge = row["judge"] if metric == "gpt" else None
-                url = sources[path].url
                 score = PublishedScore(
                     row["system"], row["setting"], "test", metric, value, url, judge
                 )
@@ -109,17 +109,17 @@ def published_scores() -> list[PublishedScore]:
     return scores
 
 
-def _flat(row: Row) -> dict[str, float]:
-    """Return the scores of a row by name, such as "acc.loose"."""
+def _scores_by_name(row: Row) -> dict[str, float]:
+    """Return the scores that a row has by name, such as "acc.loose"."""
     scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
-    return {name: value for name, value in _flattened(scores, "") if value is not None}
+    return {name: value for name, value in _leaves(scores, "") if value is not None}
 
 
-def _flattened(scores: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of each score, with a name such as "acc.loose"."""
+def _leaves(scores: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield (name, value) of each score in nested objects. The name is its path: "acc.loose"."""
     for name, value in scores.items():
         if isinstance(value, dict):
-            yield from _flattened(value, f"{prefix}{name}.")
+            yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

@@ -1,9 +1,10 @@
 """Parse rows of FELM's file into rows of the dataset.
 
 This module does not import ``datasets``, which is slow. The source writes missing values in several
-ways: NaN instead of a response, and an empty string or an empty list instead of a list. Which of
-them a field has follows from the rest of the row, so nothing is lost if the dataset has lists
-throughout. ``parse_row`` rejects a row that breaks one of these rules:
+ways: NaN instead of a response, and an empty string or an empty list instead of a list. The dataset
+has None instead of NaN, and an empty list instead of an empty string. Nothing is lost, because the
+rest of the row tells what the source has. ``parse_row`` rejects a row that breaks one of these
+rules:
 
 - ``response`` is NaN if there is none, and never null.
 - ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.
@@ -28,7 +29,10 @@ DOMAIN_WITHOUT_LISTS = "reasoning"
 
 
 def read_rows(path: Path, config: str) -> Iterator[Json]:
-    """Return the rows of a config's file as rows of the dataset, in order.
+    """Return the rows of a config as rows of the dataset, in the order of the file.
+
+    A config with the name of a domain has only the rows of this domain, and any other config has
+    all rows. Rows of other domains are checked, too.
 
     Raises:
         DataError: see ``parse_row``.
@@ -103,6 +107,8 @@ def _no_list(row: SourceRow, key: str) -> list[Any]:
     return []
 
 
+# Fields are read in this order. ``_types`` and ``_references`` look at the domain, and ``_contents``
+# looks at ``ref``, so these two must have been read before.
 FIELDS = {
     "index": str,
     "domain": _domain,

@@ -24,11 +24,11 @@ Tokenizer = Callable[[str], Sequence[str]]
 VERSIONS = (1, 2)
 WORD = re.compile(r"\w+")
 ASCII = bytes(range(128))
+SPACE = ord(" ")
+WORD_OR_SPACE = [code if WORD.match(chr(code)) else SPACE for code in ASCII]
 # This table for ``bytes.translate`` lowercases ASCII letters, replaces ASCII characters that are
 # not in words by spaces, and keeps the bytes of characters beyond ASCII.
-SPACE = ord(" ")
-LOWER = [ord(character) if WORD.match(character) else SPACE for character in map(chr, ASCII)]
-ASCII_WORDS = bytes(LOWER).lower() + bytes(range(128, 256))
+LOWER_OR_SPACE = bytes(WORD_OR_SPACE).lower() + bytes(range(128, 256))
 
 
 def _listed(stop_words: Any) -> list[str]:
@@ -37,12 +37,12 @@ def _listed(stop_words: Any) -> list[str]:
         return []
     if isinstance(stop_words, str):
         return stop_words_of(stop_words)
-    words = [stop_words]
+    listed = [stop_words]
     if is_iterable(stop_words):
-        words = list(stop_words)
-    if not all(isinstance(word, str) for word in words):
+        listed = list(stop_words)
+    if not all(isinstance(word, str) for word in listed):
         raise InputError(f"stop_words is {stop_words!r:.60}; expected a list of strings")
-    return words
+    return listed
 
 
 class Words:
@@ -110,7 +110,7 @@ class Words:
         try:
             if text.isascii():
                 # This gives the same terms as the pattern, in a third of the time.
-                terms = text.encode().translate(ASCII_WORDS).decode().split()
+                terms = text.encode().translate(LOWER_OR_SPACE).decode().split()
             else:
                 lowered = self._lowered(text)
                 terms = WORD.findall(lowered)
@@ -134,16 +134,16 @@ class Words:
 
         is_letter = is_word
         if self.version > 1:
-            texts = _with_spaces(texts)
+            texts = _with_special_texts_split(texts)
             is_letter = scripts.is_in_words
         # pa.array and to_numpy would import pandas, which takes a second.
-        buffers = map(pyarrow.py_buffer, _spaced(texts, is_letter))
+        buffers = map(pyarrow.py_buffer, _lowercase_buffers(texts, is_letter))
         split = pyarrow.compute.ascii_split_whitespace(
             pyarrow.LargeStringArray.from_buffers(len(texts), *buffers)
         )
-        words = split.values.dictionary_encode()
-        terms = self._finish(words.dictionary.to_pylist())
-        return np.from_dlpack(words.indices), np.from_dlpack(split.offsets), terms
+        numbered = split.values.dictionary_encode()
+        terms = self._finish(numbered.dictionary.to_pylist())
+        return np.from_dlpack(numbered.indices), np.from_dlpack(split.offsets), terms
 
     def _lowered(self, text: str) -> str:
         """Return a text in lowercase, and in version 2 also normalized (NFC)."""
@@ -151,9 +151,10 @@ class Words:
             return text.lower()
         return scripts.normalized(text)
 
-    def _finish(self, words: Sequence[str]) -> list[str | None]:
+    def _finish(self, found: Sequence[str]) -> list[str | None]:
+        """Return the term of each word, or None for a stop word or an empty word."""
         # Where a text begins or ends with a space, Arrow returns an empty word.
-        remaining = [word if word and word not in self.stop_words else None for word in words]
+        remaining = [word if word and word not in self.stop_words else None for word in found]
         if self._stem is None:
             return remaining
         return [word and self._stem(word) for word in remaining]
@@ -199,20 +200,21 @@ def encode(
     """
     terms: Sequence[str | None]
     if type(tokenizer) is Words:
-        places, ends, terms = tokenizer.encode(texts)
+        places, bounds, terms = tokenizer.encode(texts)
     else:
         tokens = tokenize(tokenizer, texts)
-        ends = np.cumsum([0, *map(len, tokens)])
+        bounds = np.cumsum([0, *map(len, tokens)])
         place_of: defaultdict[str, int] = defaultdict(count().__next__)
         numbered = map(place_of.__getitem__, chain.from_iterable(tokens))
-        places = np.fromiter(numbered, dtype=np.int64, count=ends[-1])
+        places = np.fromiter(numbered, dtype=np.int64, count=bounds[-1])
         terms = list(place_of)
     numbers = [None if term is None else number_of(term) for term in terms]
     # -1 marks a stop word or an unknown term, which is removed below.
     codes = [-1 if number is None else number for number in numbers]
-    encoded = np.array(codes or [-1], dtype=np.int64)[places]
+    encoded = np.array(codes, dtype=np.int64)[places]
     absent = np.flatnonzero(encoded < 0)
-    return np.delete(encoded, absent), ends - np.searchsorted(absent, ends)
+    # Each bound moves back by the number of removed terms before it.
+    return np.delete(encoded, absent), bounds - np.searchsorted(absent, bounds)
 
 
 def name_of(tokenizer: Tokenizer) -> str:
@@ -232,14 +234,16 @@ def is_word(text: str) -> bool:
     return WORD.fullmatch(text) is not None
 
 
-def _with_spaces(texts: Sequence[str]) -> list[str]:
-    """Return the texts. Those with special characters (see ``scripts``) are split into terms."""
+def _with_special_texts_split(texts: Sequence[str]) -> list[str]:
+    """Return the texts. In those with special characters, spaces separate the terms.
+
+    ``scripts.special_characters`` defines these characters. Texts without them are unchanged.
+    """
     replaced = list(texts)
     beyond_ascii = [position for position, text in enumerate(replaced) if not text.isascii()]
     joined = "".join(replaced[position] for position in beyond_ascii)
-    characters = scripts.special_characters(
-        np.flatnonzero(np.bincount(_codes_beyond_ascii(joined)))
-    )
+    codes = _codes_beyond_ascii(joined.encode("utf-8", "surrogatepass"))
+    characters = scripts.special_characters(np.flatnonzero(np.bincount(codes)))
     if not characters:
         return replaced
     is_special = re.compile(f"[{characters}]").search
@@ -250,28 +254,31 @@ def _with_spaces(texts: Sequence[str]) -> list[str]:
     return replaced
 
 
-def _codes_beyond_ascii(text: str) -> Array:
-    """Return the code points of a text's characters beyond ASCII, in order."""
-    beyond_ascii = text.encode("utf-8", "surrogatepass").translate(None, ASCII)
-    text = beyond_ascii.decode("utf-8", "surrogatepass")
+def _codes_beyond_ascii(utf8: bytes | bytearray) -> Array:
+    """Return the code points of the characters beyond ASCII in a UTF-8 text, in order. uint32."""
+    text = utf8.translate(None, ASCII).decode("utf-8", "surrogatepass")
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
 
 
-def _spaced(texts: Sequence[str], is_letter: Callable[[str], bool]) -> tuple[Array, bytearray]:
-    """Return the words of texts in lowercase.
+def _lowercase_buffers(
+    texts: Sequence[str], is_letter: Callable[[str], bool]
+) -> tuple[Array, bytearray]:
+    """Return texts in lowercase, with spaces in place of what is not in words, as Arrow's buffers.
+
+    ``["The U.S.", "Zürich!"]`` gives ``[0, 8, 16]`` and the UTF-8 of ``"the u s zürich "``.
 
     Args:
         texts: the texts.
         is_letter: tells whether a character is in words.
 
     Returns:
-        The start of each text and the end of the last, and the texts in lowercase as UTF-8, with a
-        space in place of each byte that is not in a word.
+        The arguments of ``LargeStringArray.from_buffers``, in its order: the start of each text and
+        the end of the last, in bytes, and the bytes of all texts. Each byte that is not in a word
+        is a space.
     """
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
-    beyond_ascii = words.translate(None, ASCII).decode("utf-8", "surrogatepass")
-    codes = np.frombuffer(beyond_ascii.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    data = bytearray(b"".join(encoded).translate(LOWER_OR_SPACE))
+    codes = _codes_beyond_ascii(data)
     # The table has the UTF-8 bytes of each lowercase character, or spaces if it is not in words.
     table = np.zeros(codes.max(initial=0) + 1, dtype="S4")
     for code in np.flatnonzero(np.bincount(codes)).tolist():
@@ -281,10 +288,10 @@ def _spaced(texts: Sequence[str], is_letter: Callable[[str], bool]) -> tuple[Arr
         if lower_size != size or chr(code) == "Σ":
             # In lowercase, İ has more bytes, and Σ is ς at the end of a word, so such letters cannot
             # be replaced one by one.
-            return _spaced([text.lower() for text in texts], is_letter)
+            return _lowercase_buffers([text.lower() for text in texts], is_letter)
         table[code] = lower.encode() if is_letter(lower) else b" " * size
     # NumPy pads shorter entries to four bytes with zeros, which are removed here.
     replaced = table.view(np.uint32)[codes].tobytes().translate(None, b"\0")
-    array = np.frombuffer(words, dtype=np.uint8)
+    array = np.frombuffer(data, dtype=np.uint8)
     array[array >= 128] = np.frombuffer(replaced, dtype=np.uint8)
-    return np.cumsum([0, *map(len, encoded)], dtype=np.int64), words
+    return np.cumsum([0, *map(len, encoded)], dtype=np.int64), data

@@ -43,7 +43,7 @@ class Extractor:
             HttpError: the page takes longer than ``SECONDS``, or crashes the worker process.
         """
         with self._lock:
-            self._worker = self._worker or _started()
+            self._worker = self._worker or _start_worker()
             assert self._worker.stdin is not None and self._worker.stdout is not None
             try:
                 # Latin-1 has one character per byte, so JSON can carry any page.
@@ -52,7 +52,12 @@ class Extractor:
                 return str(json.loads(self._worker.stdout.readline()))
             except (OSError, ValueError):
                 self._end()
-                raise HttpError("unreadable", f"no text within {SECONDS:g} s") from None
+                # If the worker ends, writing fails with an OSError, or reading returns "", which is
+                # not JSON (a ValueError).
+                raise HttpError(
+                    "unreadable",
+                    f"no text: the page took longer than {SECONDS:g} s, or crashed the parser",
+                ) from None
 
     def _end(self) -> None:
         worker, self._worker = self._worker, None
@@ -84,7 +89,7 @@ def main_text(html: bytes, charset: str | None = None) -> str:
         return ""
 
 
-def _started() -> subprocess.Popen[str]:
+def _start_worker() -> subprocess.Popen[str]:
     command = [
         sys.executable,
         # With -P, Python does not import modules from the current folder.

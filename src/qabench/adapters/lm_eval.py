@@ -43,7 +43,7 @@ NOT_SIGNED = ("do_sample",)
 SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
 COUNTS = ("unparsed", "unanswered")
 # Generation option of the harness -> its name in signatures.
-NAMES = {"max_gen_toks": "max_tokens"}
+SIGNATURE_NAMES = {"max_gen_toks": "max_tokens"}
 
 
 class QabenchTask(ConfigurableTask):
@@ -64,6 +64,7 @@ class QabenchTask(ConfigurableTask):
         accepted.pop("class", None)
         super().__init__(config=accepted)
         self._ids = [question.id for question in self.questions.rows]
+        # The ids of the questions that --limit or --samples select. By default, all are asked.
         self._asked = self._ids
         self._sign()
 
@@ -162,6 +163,8 @@ class QabenchTask(ConfigurableTask):
         unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
         values: Json = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
         for spec in self.score_specs:
+            # NaN marks an undefined value. ``total`` leaves such a reply out, but the harness's mean
+            # does not: it becomes NaN.
             columns = [outcome.scores.get(name, nan) for name in spec.needs]
             values[spec.name] = columns if spec.function else columns[0]
         return values
@@ -179,12 +182,13 @@ class QabenchTask(ConfigurableTask):
         return directions | dict.fromkeys(COUNTS, False)
 
     def _sign(self) -> None:
+        """Recompute the metadata's signatures and deviations when options or questions change."""
         generation = {}
         for name, value in (self.config.generation_kwargs or {}).items():
             # Replies do not contain special tokens, so these strings never end a reply.
             is_without_effect = name == "until" and only_special_tokens(value)
             if name not in NOT_SIGNED and not is_without_effect:
-                generation[NAMES.get(name, name)] = value
+                generation[SIGNATURE_NAMES.get(name, name)] = value
         about = {
             "benchmark": self.benchmark.name,
             **self.questions.fields,
@@ -210,5 +214,16 @@ def total(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> float | None:
     for number, row in enumerate(rows):
         if all(map(isfinite, row)):
             columns = dict(zip(spec.needs, row, strict=True))
-            records.append(Record(str(number), 1, "", "", (), None, "", scores=columns))
+            # Only the id and the numbers matter for the score.
+            record = Record(
+                id=str(number),
+                epoch=1,
+                question="",
+                reference="",
+                messages=(),
+                answer=None,
+                status="",
+                scores=columns,
+            )
+            records.append(record)
     return values_of([spec], records).get(spec.name)
