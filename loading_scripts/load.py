@@ -84,11 +84,9 @@ def cache_errors(cache_dir: str | Path | None = None) -> Iterator[None]:
 
 
 def _may_be_below(file: object, folder: Path) -> bool:
-    """Tell whether the file of an OSError is in a folder. True if the error names no file.
-
-    The error for a full disk names none.
-    """
+    """Tell whether the file of an OSError may be in a folder."""
     if not isinstance(file, str):
+        # The error for a full disk names no file.
         return True
     return Path(file).absolute().is_relative_to(folder.absolute())
 
@@ -321,7 +319,8 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
 def _as_dataset(dataset_builder: BenchmarkBuilder, split: Any, in_memory: bool) -> Any:
     """Return the prepared splits that ``split`` selects, in the form that it asks for.
 
-    Splits without rows are returned, too, although ``datasets`` refuses them.
+    Splits without rows are returned, too. ``datasets`` refuses to load them, so they are loaded
+    here.
     """
     from datasets import Dataset, DatasetDict
 

@@ -88,10 +88,7 @@ def _page_number(row: SourceRow, key: str) -> int | None:
 
 
 def _evidence(row: SourceRow) -> Iterator[Json]:
-    """Check a decomposition, and yield its pages depth first.
-
-    A sub-question's own page comes before the pages of its children.
-    """
+    """Check a decomposition, and yield its pages depth first, each page before its children's."""
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)

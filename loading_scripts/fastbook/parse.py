@@ -38,7 +38,7 @@ def parse_question(row: SourceRow) -> Json:
 def parse_contexts(row: SourceRow) -> list[Json]:
     """Return the relevant passages of a question, in order.
 
-    ``component_index`` and ``context_index`` start at 0.
+    Each passage has the positions ``component_index`` and ``context_index``, which both begin at 0.
     """
     question = parse_question(row)
     passages = []

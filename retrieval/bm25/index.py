@@ -266,9 +266,10 @@ class BM25Index(Displayed):
         where: Mapping[str, Any] | None = None,
         matching_only: bool = False,
     ) -> list[Hits]:
-        """Return the hits of ``search`` for each query.
+        """Return the hits of ``search`` for each query, in the order of the queries.
 
-        With numba (extra ``fast``), a large batch is searched with one thread per processor.
+        With numba (extra ``fast``), a large batch is searched with one thread per processor. The
+        hits are the same as in searches for single queries.
         """
         texts = checked_queries(queries)
         allowed = self._mask(mask, where)

@@ -62,10 +62,7 @@ class Kiwix:
         return page
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown.
-
-        A page with a URL of this server is found by the URL, any other page by its title.
-        """
+        """Return a page's Markdown. The page is found by its URL on this server, or by its title."""
         page = WikiPage.of(evidence)
         addresses = [urljoin(f"{self.base}/", page.url or "")]
         # Links from this server begin with its address. The URL of an evidence is Wikipedia's.

@@ -154,7 +154,8 @@ class Conversation(Protocol):
     def at_most(self, count: int, what: str) -> AbstractAsyncContextManager[Any]:
         """Return an async context manager that at most ``count`` questions can enter at once.
 
-        All questions that pass the same ``what``, such as "qabench retrieval", share the limit.
+        The limit belongs to ``what``, such as "qabench retrieval": all questions that pass the same
+        name share it.
         """
 
     async def ask(self) -> None:

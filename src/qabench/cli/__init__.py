@@ -303,7 +303,8 @@ def _takes_benchmark_options(command: Any) -> bool:
 def command_of(name: str, command: Any, options: Sequence[inspect.Parameter] = ()) -> Any:
     """Return the click command of a function or a Typer application.
 
-    ``options`` are added to a function's own parameters. Applications ignore them.
+    A function gets ``options`` in addition to its own parameters. An application has commands of
+    its own, so it ignores them.
     """
     if isinstance(command, typer.Typer):
         functions = {str(info.name): info.callback for info in command.registered_commands}

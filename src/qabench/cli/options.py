@@ -238,7 +238,8 @@ def output_folder(path: Path | None) -> Path | None:
 def files_of(arguments: Iterable[str | Path]) -> list[str]:
     """Return the paths in arguments of the forms FILE, NAME=FILE and FILE,FILE.
 
-    A path with commas is also returned whole, because they may be part of a file's name.
+    An argument with commas is returned in parts and as a whole, because a file's name may have
+    commas.
     """
     from qabench.runs.sources import name_and_path
 

@@ -149,7 +149,8 @@ def by_system(
 def mixed_systems(predictions: Predictions) -> list[str]:
     """Return the systems that a file names on different questions, so that it counts as one system.
 
-    Returns an empty list if it names only one, or if ``by_system`` tells them apart.
+    Returns:
+        The names, or [] if the file names only one system, or if ``by_system`` tells them apart.
     """
     systems_of_id: dict[str, set[str]] = {}
     for row in predictions.rows:

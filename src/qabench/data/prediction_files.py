@@ -103,9 +103,10 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
 
 
 def is_saved_dataset(path: str | Path) -> bool:
-    """Return whether a path is the folder of a saved ``Dataset`` (``Dataset.save_to_disk``).
+    """Return whether a path is a folder that ``save_to_disk`` wrote.
 
-    The folder of a saved ``DatasetDict`` is one, too, which ``read_bytes`` refuses.
+    It may be the folder of a ``Dataset`` or of a ``DatasetDict``. ``read_bytes`` reads the former,
+    and refuses the latter.
     """
     return any((Path(path) / name).is_file() for name in (SAVED_DATASET, SAVED_DATASET_DICT))
 

@@ -91,7 +91,8 @@ class Predictions:
     def fields(self) -> set[str]:
         """Return the names of the fields that are not null in at least one row.
 
-        Tables and JSON that was written from one have all columns in all rows.
+        A table has all columns in all rows, and so has JSON that was written from a table. So a
+        column of nulls is not a field.
         """
         names: set[str] = set()
         for row in self.rows:

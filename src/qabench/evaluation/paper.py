@@ -118,11 +118,9 @@ def paper_table(
 
 
 def with_groups(whole: PaperColumn, groups: Sequence[PaperColumn]) -> list[PaperColumn]:
-    """Return the columns of all questions and of groups.
-
-    If groups were tested, the caption names only their test, not the test on all questions.
-    """
+    """Return the columns of all questions and of groups."""
     marks = whole.marks
+    # If groups were tested, the caption names only their test, not the test on all questions.
     if any(group.marks.test for group in groups):
         marks = replace(marks, test="")
     return [replace(whole, title="all", marks=marks), *groups]

@@ -115,7 +115,8 @@ def _column(systems: Systems, spec: ScoreSpec) -> PaperColumn:
 def _comparable(systems: Systems) -> Systems | None:
     """Return the systems with matched questions, or None if they cannot be compared.
 
-    Only the questions of other tasks' logs need to be matched.
+    The questions of qabench's benchmarks have the same ids in all logs. Only the questions in logs
+    of other tasks need to be matched.
     """
     evaluations = list(systems.values())
     if evaluations[0].benchmark:

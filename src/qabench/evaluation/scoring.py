@@ -222,10 +222,7 @@ def outcomes_of(
 
 
 def _with_statuses(outcome: Outcome, fields: Mapping[str, Any], scorer: Scorer) -> Outcome:
-    """Set the status of groups that a prediction has nothing for.
-
-    If it has nothing for any group, the status of the whole outcome is set.
-    """
+    """Set the status of groups that a prediction has nothing for, or of the outcome for all groups."""
     if outcome.status != ANSWERED:
         return outcome
     reads = scorer.reads

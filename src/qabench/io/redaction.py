@@ -39,7 +39,8 @@ _registered: set[str] = set()
 def printable(text: object, most: int | None = None) -> str:
     """Return the text without secrets and control characters, cut to ``most`` characters.
 
-    Text from outside must be passed uncut, because a part of a key would not be recognized.
+    A text from outside must be passed whole, because a part of a key would not be recognized as a
+    secret.
     """
     return visible(redacted(str(text)))[:most]
 

@@ -90,7 +90,8 @@ class PromptSource:
     def _values(self, kind: type[ast.stmt], name: str, within: str, nth: int = 0) -> list[ast.expr]:
         """Return the values of the statements of a kind that assign to ``name`` ("" for all).
 
-        Raises InputError unless there are more than ``nth``.
+        Raises:
+            InputError: there are not more than ``nth`` of them.
         """
         values = []
         for node in _statements(self._scope(within)):

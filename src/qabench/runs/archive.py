@@ -33,9 +33,12 @@ def open_archive(path: str | Path) -> Iterator[zipfile.ZipFile]:
 
 
 def check_archive(path: Path) -> None:
-    """Compare each member of a log with its checksum, and name a damaged one in the InputError.
+    """Compare each member of a log with its checksum.
 
     Inspect's reader ignores checksums, so a flipped bit could change an answer or a score.
+
+    Raises:
+        InputError: a member is damaged. The message names it.
     """
     name = "its table of contents"
     try:

@@ -241,7 +241,8 @@ def _differing_prompts(
 ) -> Json:
     """Return the field ``asked_text``, or {} if all prompts are the benchmark's.
 
-    The field has the number of the other prompts, or says why prompts could not be compared.
+    The value is the number of prompts that differ, or the reason why the prompts could not be
+    compared.
     """
     contexts = [(str(document_id(doc)), context) for doc, context, _ in _calls(rows)]
     if not contexts:

@@ -128,7 +128,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> Any:
 def read_plain_header(path: str | Path) -> Log:
     """Return a finished log without its samples.
 
-    If this raises an exception, of whatever type, Inspect has to read the log.
+    Raises:
+        Exception: an exception of any type, which says that Inspect has to read the log.
     """
     with open_archive(path) as archive:
         header = _member(archive, "header.json")

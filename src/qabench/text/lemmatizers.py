@@ -166,10 +166,7 @@ class SpacyLemmatizer:
 
 
 def model_digest(folder: Path) -> str:
-    """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files.
-
-    Code and ``WITHOUT_EFFECT`` are left out.
-    """
+    """Return 12 hex digits of a digest of a spaCy model's files but code and ``WITHOUT_EFFECT``."""
     files = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()

@@ -102,7 +102,7 @@ async def generate_reply(
 ) -> ModelOutput:
     """Return and count the model's reply, as ``ask_model`` does.
 
-    ``tools`` and ``options`` are further arguments of ``Model.generate``.
+    ``tools`` and ``options`` are passed to ``Model.generate``, whose documentation describes them.
     """
     cached = cache_argument(model, sample)
     epoch = state.epoch if state else 0

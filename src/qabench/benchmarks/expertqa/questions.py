@@ -88,10 +88,7 @@ def _question(row: Json) -> Question:
 
 @cache
 def _metadata() -> dict[str, Json]:
-    """Return the metadata of the questions in the config ``questions``, by their text.
-
-    Return {} if the config's file is not available.
-    """
+    """Return the metadata in the config ``questions`` by question, or {} without its file."""
     ((path,),) = dataset_table("expertqa").config("questions").splits.values()
     try:
         source_rows = read_json_lines(dataset_table("expertqa").open_path(path))

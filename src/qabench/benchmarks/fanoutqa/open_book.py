@@ -304,7 +304,9 @@ class OpenBookSearch:
     def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:
         """Download a page, and return it with its ranked fragments.
 
-        If there is no such page, return None and the text that the model gets instead.
+        Returns:
+            The page and the fragments. If there is no such page, None and the text that the model
+            gets instead.
         """
         try:
             page = self.wiki.lookup(title)

@@ -115,10 +115,7 @@ class FanOutQAAsking:
         return {"temperature": 0, "max_tokens": max_tokens}
 
     def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
-        """Return the prompt with the question.
-
-        If the prompt needs documents, which a step of the run adds, return only the question.
-        """
+        """Return the prompt with the question, or only the question if a later step fills the prompt."""
         if "documents" in self.prompt.fields():
             return (("user", row["question"]),)
         return self.prompt.messages(question=row["question"])

@@ -413,10 +413,7 @@ def claims_in(row: Row, reply: Answered) -> tuple[list[Json], str | None]:
 
 
 def without_verdict(replies: Sequence[Answered], n: int, reply_format: str) -> list[str]:
-    """Return the reasons why replies have no verdict on ``n`` segments or claims, one per reply.
-
-    A reply with a verdict adds no reason.
-    """
+    """Return the reason of each reply that has no verdict on ``n`` segments or claims."""
     reasons = []
     for reply in replies:
         if read_reply(reply.text, n, reply_format).readable is not None:
