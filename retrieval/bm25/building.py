@@ -245,7 +245,7 @@ class InvertedScorer:
         self._table: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Only the counts are pickled: weights and rows are computed again from them.
+        # Only the counts are pickled: weights and rows are recomputed from them.
         return type(self), (self.counts, self.parameters)
 
     def scores(self, terms: Sequence[str]) -> Floats:

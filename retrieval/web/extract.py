@@ -64,7 +64,7 @@ class Extractor:
         if worker is not None:
             worker.kill()
             with contextlib.suppress(OSError):
-                # Closing the pipe fails if buffered text cannot be written to the ended process.
+                # Closing the pipe fails if buffered text cannot be written to the process, which has exited.
                 worker.communicate()
 
 

@@ -23,7 +23,7 @@ def quickstart() -> None:
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}
     comparison = compare(BENCHMARK, "sample", systems)
-    # A comparison has the best system first.
+    # A comparison lists the best system first.
     ranked = [systems[label] for label in comparison.systems]
     print_evaluations(ranked, [], "table")
     print_tables(comparison.score_tables()[1:])

@@ -455,7 +455,7 @@ def report(
     none of the --scores is there.
     """
     runs, chosen_benchmark = benchmark_first(runs, benchmark)
-    # Scoring may take minutes, so a folder that cannot be written is reported first.
+    # Scoring may take minutes, so a folder that cannot be written to is reported first.
     check_writable(output / "index.html")
     from qabench.evaluation.matching import with_lower_better
     from qabench.report import build_report

@@ -83,7 +83,7 @@ def local_path(
     forbidden = offline_variable()
     if local is not None:
         # A damaged file in the cache is replaced by a download. One in a mirror is never skipped
-        # silently, and without network, neither is one in the cache.
+        # silently, and without a network, neither is one in the cache.
         may_replace = local == cache_path(source) and not forbidden
         if not (may_replace and find_mismatch(local, source)):
             # The file is not read twice, because ``find_mismatch`` keeps digests.

@@ -166,7 +166,7 @@ class Texts(DetailForm):
 
 @dataclass(frozen=True, slots=True)
 class Hidden(DetailForm):
-    """Fields that are not shown, because other fields say the same.
+    """Fields that are not shown, because other fields show the same.
 
     Attributes:
         fields: their names.

@@ -261,7 +261,7 @@ def judge_pairs(qualities: Sequence[Quality], **testing: Any) -> list[JudgePair]
             continue
         n = len(first_items)
         pairs.append(JudgePair(first.judge, second.judge, first.score.name, n, difference, 1.0))
-    # Only now is it known how many pairs there are, which the correction depends on.
+    # The correction depends on the number of pairs, which is known only now.
     corrected = adjust([pair.difference.p_value for pair in pairs])
     return [replace(pair, corrected_p=p) for pair, p in zip(pairs, corrected, strict=True)]
 

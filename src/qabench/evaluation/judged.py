@@ -68,7 +68,7 @@ class JudgedItem:
 
     @property
     def independent_unit(self) -> str:
-        """Return the unit that is independent of others: the question, or its cluster."""
+        """Return the name of the unit that is independent of others: the question, or its cluster."""
         if self.cluster is None:
             return f"question {self.question_id}"
         return f"cluster {self.cluster}"

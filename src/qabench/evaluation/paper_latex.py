@@ -38,7 +38,7 @@ COLUMN_SPACE = 2.5
 def latex_of(content: PaperContent) -> str:
     """Return a table as LaTeX, for the booktabs package.
 
-    Columns that do not fit side by side are in blocks, one below the other. Blocks that do not fit
+    Columns that do not fit side by side are moved to further blocks, one below the other. Blocks that do not fit
     on one page are split into several tables.
     """
     blocks, width = _blocks(content)

@@ -95,5 +95,5 @@ class ReplyCache(EntryFile):
 
 
 def replies_path() -> Path:
-    """Return the file with the replies of all judges and evaluators."""
+    """Return the path of the file with the replies of all judges and evaluators."""
     return cache_dir() / "llm-replies.sqlite"

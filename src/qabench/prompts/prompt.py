@@ -164,7 +164,7 @@ def check_label(label: str | None, labels: Sequence[str]) -> None:
 
 
 def chosen_protocol(protocol: str, prompt: str) -> str:
-    """Return "official" or "qabench" for a ``protocol`` argument. "auto" means the same as ``prompt``.
+    """Return "official" or "qabench" for a ``protocol`` argument. "auto" means the value of ``prompt``.
 
     Raises:
         InputError: another value.

@@ -184,7 +184,7 @@ def compare(
 
 
 def _by_task(evaluations: Sequence[Evaluation]) -> list[list[int]]:
-    """Return the positions of the evaluations by task, or one list if all are compared at once."""
+    """Return the positions of the evaluations by task, or one list if all are compared together."""
     everything = list(range(len(evaluations)))
     by_questions = grouped((evaluations[position].questions, position) for position in everything)
     tasks = list(by_questions.values())
@@ -237,7 +237,7 @@ def _by_groups(
     by: Sequence[str],
     **testing: Any,
 ) -> tuple[list[Comparison], list[str]]:
-    """Compare systems on each group of some groupings, with notes about groups without a pair."""
+    """Compare systems on each group of the groupings, with notes about groups without a pair."""
     comparisons = []
     notes = []
     for grouping in by:

@@ -42,9 +42,9 @@ INTERVAL_METHOD = (
 def write_evaluation(
     run: Evaluation, folder: Path, developer: str | None = None, model_id: str | None = None
 ) -> Path:
-    """Write scores and records below ``folder``/data, and return the file of the scores.
+    """Write scores and records under ``folder``/data, and return the file of the scores.
 
-    The path and all values but the time of the export are the same each time. No text has a path of
+    The path and all values but the time of the export are the same each time. No text contains a path of
     this machine, except questions and answers.
 
     Args:

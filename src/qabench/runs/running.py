@@ -61,7 +61,7 @@ def start(
     """Run a setting of a benchmark and return the path of the log.
 
     A sample that fails (a timeout, a server error after all retries) is recorded and does not
-    affect the others. It scores as unanswered, and ``resume`` asks it again. Three consecutive
+    affect the others. It scores as unanswered, and ``resume`` asks its question again. Three consecutive
     calls that are permanently rejected (wrong key, unknown model, connection refused) stop the run.
 
     Args:

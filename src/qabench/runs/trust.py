@@ -481,7 +481,7 @@ def resume_command(path: str | Path) -> str:
     pairs = [("-M", spec.model_args), ("-T", task_args)]
     for option, arguments in pairs:
         for name, value in arguments.items():
-            # Inspect reads the value as YAML, and JSON is YAML.
+            # Inspect reads the value as YAML, and JSON is valid YAML.
             text = json.dumps(value, default=str, ensure_ascii=False)
             words += [option, printable(f"{name}={text}")]
     return shlex.join(words)

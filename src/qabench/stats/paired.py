@@ -187,7 +187,7 @@ def paired_tests(
         without_one = left_out[first] - left_out[second]
         are_both_fractions = is_fraction[first] and is_fraction[second]
         if are_both_fractions and not varies(without_one, difference):
-            # If no unit changes the difference, its variance is 0, but the true one need not be.
+            # If no unit changes the difference, its variance is 0, but the true variance need not be.
             gain, loss = max(difference, 0), max(-difference, 0)
             bounds = bonett_price(gain, loss, len(without_one))
         elif is_bootstrap:

@@ -41,7 +41,7 @@ COUNTS = "replies"
 # A run stops after this many consecutive rejected calls.
 REJECTIONS_TO_STOP = 3
 CUT_OFF_STOPS = ("max_tokens", "model_length")
-# Options of generation that do not affect a reply.
+# Generation options that do not affect a reply.
 WITHOUT_EFFECT = frozenset(
     name for name, (treatment, _) in GENERATE_CONFIG.items() if treatment == UNSIGNED
 )
@@ -113,7 +113,7 @@ async def generate_reply(
                 calls = _calls()
                 if not calls or not _is_cached_and_empty(calls[-1]):
                     break
-                # An empty reply in the cache is asked for again. Each repetition has a separate
+                # An empty reply in the cache is requested again. Each repetition has a separate
                 # cache entry.
                 scopes = cached["cache"].scopes | {"again": str(repetition)}
                 options["cache"] = cached["cache"].model_copy(update={"scopes": scopes})

@@ -21,7 +21,7 @@ from qabench.llm.endpoint import ADDRESSED, clean_url
 
 # Inspect keeps replies in the folder that this variable names.
 FOLDER_VARIABLE = "INSPECT_CACHE_DIR"
-# Arguments of providers that are secrets. They do not identify the model.
+# Secret arguments of providers. They do not identify the model.
 SECRETS = ("api_key",)
 # The folder, next to Inspect's cache, for locks of replies that are being requested.
 LOCKS = "locks"

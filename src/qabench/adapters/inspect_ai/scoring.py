@@ -120,7 +120,7 @@ def benchmark_scores(name: str) -> Metric:
 def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> dict[str, float]:
     """Return a benchmark's scores by name, computed over all answers and epochs."""
     # Inspect passes one epoch after the other, and the last digit of a mean depends on the order.
-    # So the scores get the order of a log's records, where the epochs of a question are together.
+    # So the scores are put in the order of a log's records, where the epochs of a question are together.
     by_question: dict[str | int | None, list[SampleScore]] = {}
     for score in scores:
         by_question.setdefault(score.sample_id, []).append(score)

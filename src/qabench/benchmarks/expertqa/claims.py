@@ -45,7 +45,7 @@ END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:Dr|Mr|Ms|No|St|vs|cf|al))(?<!\b(?:Mrs|Fig|e\.g|i\.e))(?<!\bProf)"
     r"""[.!?]["'”’)]*+(?:\s*\[\d{1,4}\])*+(?=\s+[^\sa-z])"""
 )
-# spaCy encodes texts as UTF-8, which has no lone surrogates.
+# spaCy encodes texts as UTF-8, which cannot encode lone surrogates.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 Source = str | tuple[str, str]

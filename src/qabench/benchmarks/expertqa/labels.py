@@ -39,7 +39,7 @@ def supported_outcomes(lines: Sequence[ClaimsLine]) -> list[Outcome]:
         score = AnswerAutoAIS("model", False, values, len(values), 0, 0)
         columns: dict[str, float] = {}
         if values:
-            # An answer without claims gets no columns, so it is in no mean.
+            # An answer without claims gets no columns, so no mean includes it.
             columns = score.columns()
         outcomes.append(Outcome(columns, result=score))
     return outcomes

@@ -338,7 +338,7 @@ def lfqa_row(answer: Any) -> Row:
 
 
 def rouge_of_question(item: Item, outcome: Outcome) -> Json:
-    """Return the F-measures of a question."""
+    """Return the ROUGE F-measures of a question."""
     return dict(outcome.scores)
 
 

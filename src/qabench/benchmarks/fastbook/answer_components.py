@@ -206,7 +206,7 @@ def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean as pandas computes it.
 
-    The source takes the mean of a pandas column, and the last digit depends on the order of
+    The author's code takes the mean of a pandas column, and the last digit depends on the order of
     additions.
     """
     return float(np.asarray(values, dtype=np.float64).sum() / len(values))

@@ -133,7 +133,7 @@ def retrieve(
 
 
 def _signed_name(encoder: ModelSource) -> str:
-    """Return name and version of an encoder, for signatures."""
+    """Return the name and version of an encoder, for signatures."""
     if encoder.commit is None:
         # Only the folder's name is signed, because its path is private.
         return f"{Path(encoder.name).resolve().name}@{encoder.version}"

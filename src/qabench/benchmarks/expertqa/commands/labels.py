@@ -30,7 +30,7 @@ def labeled(
 ) -> list[ClaimsLine]:
     """Return lines with labels: those of the input and of an earlier output, and new ones by a model.
 
-    New labels are written to the output after each batch, so after an interrupt only the last batch
+    New labels are written to the output after each batch, so after an interruption only the last batch
     has to be labeled again.
     """
     if not relabel and all(_has_own_labels(line) for line in lines):
