@@ -172,7 +172,7 @@ def test_unreadable_verdicts_are_counted(
     expected = {"atom": "Mars is.", "is_supported": True, "readable": False, "reply": "No", "evidence": "x"}
     assert lines(out)[0]["claims"][0]["decisions"] == [expected]
     text = " ".join(capsys.readouterr().err.split())
-    assert "neither true nor false: 2 (claim 1 of 1: 'No', claim 2 of 1: '正しい')" in text
+    assert "not a plain true or false: 2 (claim 1 of 1: 'No', claim 2 of 1: '正しい')" in text
     assert "mean fact score is 0.7500, and 0.5000 over the readable verdicts of 2 claims" in text
 
 
